@@ -113,19 +113,32 @@ class CuttingHub:
         self._server.close()
         await self._server.wait_closed()
 
+    def keep_out(self, name: str | None = None) -> None:
+        """Lose connections, and let nobody come back until `refuses` is None again."""
+        self.refuses = (CloseCode.RESTARTING, "")
+        self.cut(name)
+
     def cut(self, name: str | None = None) -> None:
         """Lose every connection, or those of one participant."""
         for client in list(self.clients):
             if name in (None, client.name):
                 client.cut()
 
-    def cut_once(self, moment: str, kind: str, how: bool | CloseCode = True) -> None:
+    def cut_once(
+        self,
+        moment: str,
+        kind: str = "",
+        how: bool | CloseCode = True,
+        then: Callable[[], object] | None = None,
+    ) -> None:
         """Cut one connection, at this moment of the first message of this kind."""
 
         def cuts(now: str, envelope: Envelope) -> bool | CloseCode:
             if now != moment or not envelope["kind"].startswith(kind):
                 return False
             self.cuts = never
+            if then is not None:
+                then()
             return how
 
         self.cuts = cuts

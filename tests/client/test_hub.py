@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -55,19 +56,8 @@ async def test_a_planned_restart_disturbs_nobody(tmp_path):
         await hub.room(ann)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    first = Hub(settings(tmp_path, port=port))
-    async with asyncio.TaskGroup() as tasks:
-        stop, stopped = asyncio.Event(), asyncio.Event()
-
-        async def serve() -> None:
-            async with first.running():
-                ready.set()
-                await stop.wait()
-            stopped.set()
-
-        ready = asyncio.Event()
-        tasks.create_task(serve())
-        await ready.wait()
+    async with asyncio.TaskGroup() as tasks, AsyncExitStack() as first:
+        await first.enter_async_context(Hub(settings(tmp_path, port=port)).running())
         async with at(url, ann) as one, at(url, bob) as two:
 
             @two.tool
@@ -80,8 +70,7 @@ async def test_a_planned_restart_disturbs_nobody(tmp_path):
             await one.say("before")
             calling = tasks.create_task(one.call("bob", "slow"))
             await asked.wait()
-            stop.set()
-            await stopped.wait()
+            await first.aclose()
             saying = tasks.create_task(one.say("while it was away"))
             async with Hub(settings(tmp_path, port=port)).running():
                 await saying

@@ -142,6 +142,9 @@ async def welcome(listening: socket.socket) -> tuple[socket.socket, ServerProtoc
     return peer, protocol
 
 
+EMPTY = b"\r\nContent-Length: 0\r\n\r\n"
+
+
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[str]:
     """What answers at an address when there is no hub behind it."""
@@ -160,13 +163,10 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", AnswerInvalid),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", AnswerInvalid),
-        (
-            b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
-            AnswerInvalid,
-        ),
-        (b"HTTP/1.1 503 ToolServer Unavailable\r\nContent-Length: 0\r\n\r\n", HubUnreachable),
+        (b"HTTP/1.1 404 Not Found" + EMPTY, AnswerInvalid),
+        (b"HTTP/1.1 200 OK" + EMPTY, AnswerInvalid),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/" + EMPTY, AnswerInvalid),
+        (b"HTTP/1.1 503 Service Unavailable" + EMPTY, HubUnreachable),
         (b"SSH-2.0-OpenSSH\r\n\r\n", FolkmootError),
         (b"", HubUnreachable),
     ],

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from folkmoot.client import Gap
+from folkmoot.client import Gap, Room
 from folkmoot.client import link as links
 from folkmoot.client import queues as buffers
 from folkmoot.core.closecodes import CloseCode
@@ -35,24 +35,26 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[links.Link]:
     return opened
 
 
+async def flooded(talker: Room, connections: list[links.Link]) -> links.Link:
+    """The other's connection, which is read no more as so much was said."""
+    talker._entered().inbox.discard()
+    for n in range(MANY):
+        await talker.say(str(n))
+    await eventually(lambda: connections[1]._paused)
+    return connections[1]
+
+
 async def test_one_who_does_not_read_is_read_for_no_more_and_then_misses_nothing(
     alice, bob, connections
 ):
-    alice._entered().inbox.discard()
-    mine = connections[1]
-    for n in range(MANY):
-        await alice.say(str(n))
-    await eventually(lambda: mine._paused)
+    mine = await flooded(alice, connections)
     assert len(bob._entered().inbox._messages) <= 2 * SMALL
     check_whole(await read_to(bob, str(MANY - 1)))
     assert not mine._paused
 
 
 async def test_one_who_was_too_slow_comes_back_when_there_is_room(hub, alice, bob, connections):
-    alice._entered().inbox.discard()
-    for n in range(MANY):
-        await alice.say(str(n))
-    await eventually(lambda: connections[1]._paused)
+    await flooded(alice, connections)
     hub.clients[1].cut(CloseCode.TOO_SLOW)
     await eventually(lambda: len(hub.clients) == 1)
     await alice.say("meanwhile")
@@ -64,10 +66,7 @@ async def test_one_who_was_too_slow_comes_back_when_there_is_room(hub, alice, bo
 async def test_one_whose_connection_ended_meanwhile_stays_away_until_there_is_room_or_need(
     hub, alice, bob, connections
 ):
-    for n in range(MANY):
-        await alice.say(str(n))
-    await eventually(lambda: connections[1]._paused)
-    connections[1].drop()
+    (await flooded(alice, connections)).drop()
     await eventually(lambda: bob._entered()._wanted is not None)
     mine = hub.joins[1]["conn"]
     assert [asked["conn"] for asked in hub.joins].count(mine) == 1

@@ -201,8 +201,7 @@ def test_no_order_of_words_and_cuts_makes_a_gap_or_a_duplicate(plan):
 async def test_a_gap_is_told_where_the_history_no_longer_reaches_back(hub, alice, bob):
     await until(bob, lambda m: m.kind == "system.presence.join")
     last = bob.last_seq
-    hub.refuses = (CloseCode.RESTARTING, "")
-    hub.cut("bob")
+    hub.keep_out("bob")
     for n in range(5):
         kept = (await alice.say(f"missed {n}")).seq
     hub.room.trim(kept)
@@ -218,8 +217,7 @@ async def test_a_gap_is_told_where_the_room_began_anew(hub, bob):
     for n in range(5):
         await bob.say(str(n))
     last = bob.last_seq
-    hub.refuses = (CloseCode.RESTARTING, "")
-    hub.cut()
+    hub.keep_out()
     await eventually(lambda: not hub.clients)
     hub.begin_anew("e2")
     hub.refuses = None
@@ -232,15 +230,7 @@ async def test_a_gap_is_told_where_the_room_began_anew(hub, bob):
 
 
 async def test_what_was_sent_into_a_room_that_began_anew_is_said_there(hub, bob):
-
-    def cuts(moment: str, envelope: Envelope) -> bool:
-        if moment != "after":
-            return False
-        hub.cuts = never
-        hub.begin_anew("e2")
-        return True
-
-    hub.cuts = cuts
+    hub.cut_once("after", then=lambda: hub.begin_anew("e2"))
     said = await bob.say("hello")
     assert (said.text, said.sender) == ("hello", "bob")
     assert bob.epoch == "e2"
@@ -257,23 +247,15 @@ async def test_an_answer_that_may_be_in_the_gap_is_not_waited_for(hub, alice, bo
         tasks.create_task(lost(alice.request("bob", "ping")))
         tasks.create_task(lost(proposal.outcome()))
         await until(bob, lambda m: m.base == "mcp.request.ping")
-        hub.refuses = (CloseCode.RESTARTING, "")
-        hub.cut("alice")
+        hub.keep_out("alice")
         await until(bob, lambda m: m.kind == "system.presence.leave")
         hub.room.trim(hub.room.seq + 1)
         hub.refuses = None
 
 
 async def test_what_may_have_been_stored_and_forgotten_is_not_sent_again(hub, alice, bob):
-
-    def cuts(moment: str, envelope: Envelope) -> bool:
-        if moment != "after":
-            return False
-        hub.cuts = never
-        asyncio.get_running_loop().call_soon(hub.room.trim, 1000)
-        return True
-
-    hub.cuts = cuts
+    loop = asyncio.get_running_loop()
+    hub.cut_once("after", then=lambda: loop.call_soon(hub.room.trim, 1000))
     with pytest.raises(AnswerLost, match="unknown whether"):
         await bob.say("once at most")
     await bob.say("and on")

@@ -37,16 +37,14 @@ async def test_tools_are_listed_and_called_whenever_they_were_offered(hub, alice
         assert await alice.request("bob", "ping") == {}
 
 
+TWO = {"name": "double", "arguments": {"n": "two"}}
+
+
 @pytest.mark.parametrize(
     ("method", "params", "code", "sentence"),
     [
         ("tools/call", {"name": "none"}, -32602, "There is no tool none here."),
-        (
-            "tools/call",
-            {"name": "double", "arguments": {"n": "two"}},
-            -32602,
-            "n: Expected `int`, got `str`.",
-        ),
+        ("tools/call", TWO, -32602, "n: Expected `int`, got `str`."),
         ("prompts/list", {}, -32601, "There is no method prompts/list here."),
     ],
 )

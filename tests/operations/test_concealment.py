@@ -196,15 +196,15 @@ def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_e
     shown, left = shown_and_left(message, lambda shown: shown)
     assert shown.params["arguments"] == {"handle": "ann", "recovery_code": MASK}
     assert left is message
-    given = {"handle": "bob", "recovery_code": MASK}
-    _, left = shown_and_left(message, with_params(arguments=given))
-    assert left.params["arguments"] == {"handle": "bob", "recovery_code": PIN}
-    _, left = shown_and_left(message, with_params(arguments={**given, "recovery_code": "other"}))
-    assert left.params["arguments"]["recovery_code"] == "other"
-    _, left = shown_and_left(message, with_params(name="msg/send", arguments={"body": MASK}))
-    assert left.params["arguments"] == {"body": MASK}
-    _, left = shown_and_left(message, with_params(arguments=None))
-    assert left.params["arguments"] is None
+    bob, other = {"handle": "bob", "recovery_code": MASK}, {"recovery_code": "other"}
+    for changes, given in (
+        ({"arguments": bob}, {"handle": "bob", "recovery_code": PIN}),
+        ({"arguments": other}, other),
+        ({"name": "msg/send", "arguments": {"body": MASK}}, {"body": MASK}),
+        ({"arguments": None}, None),
+    ):
+        _, left = shown_and_left(message, with_params(**changes))
+        assert left.params["arguments"] == given
     wrapped = {"name": "msg/recover", "arguments": {"recovery_code": PIN}, "more": 1}
     message = call("folkmoot/call_tool", wrapped)
     shown, left = shown_and_left(message, with_params(_meta={}))

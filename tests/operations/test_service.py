@@ -47,7 +47,7 @@ NAMES = ("msg/send", "msg/register", "room/say", "folkmoot/secret")
 
 
 class Becomes:
-    """An interceptor that makes another message of every message."""
+    """An interceptor that makes another message, or an error, of every message."""
 
     name = "becomes"
     guards = False
@@ -57,17 +57,9 @@ class Becomes:
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         made = self.message
+        if isinstance(made, Exception):
+            raise made
         return Modify(made(envelope.message) if callable(made) else made)
-
-
-class Blocks:
-    """An interceptor that stops every message."""
-
-    name = "blocks"
-    guards = False
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        raise e.BlockedByInterceptor("Not today.")
 
 
 def renamed(name: Any) -> Becomes:
@@ -101,7 +93,7 @@ def test_a_call_is_performed_by_the_table():
 def test_an_interceptor_stops_a_call_before_any_tool_sees_it():
     tools = Tools()
     with pytest.raises(e.BlockedByInterceptor):
-        ask(tools, "msg/send", Blocks())
+        ask(tools, "msg/send", Becomes(e.BlockedByInterceptor("Not today.")))
     assert tools.called == []
 
 

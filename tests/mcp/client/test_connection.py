@@ -116,23 +116,22 @@ async def test_a_body_without_a_length_ends_with_its_connection():
         assert await body_of(target) == b"all of it"
 
 
+NO_HTTP = [
+    b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2 * HEAD_BYTES,
+    b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * HEAD_BYTES,
+    b"HTTP/1.1 103 Early Hints\r\n\r\n" * HEAD_BYTES,
+    b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 2\r\n\r\nhi",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    b"SSH-2.0-x\r\n\r\n",
+]
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2 * HEAD_BYTES, e.ServerAnswerInvalid),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * HEAD_BYTES, e.ServerAnswerInvalid),
-        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * HEAD_BYTES, e.ServerAnswerInvalid),
-        (
-            b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-            e.ServerAnswerInvalid,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 2\r\n\r\nhi",
-            e.ServerAnswerInvalid,
-        ),
+        *((answer, e.ServerAnswerInvalid) for answer in NO_HTTP),
         (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", e.CarryError),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", e.ServerAnswerInvalid),
-        (b"SSH-2.0-x\r\n\r\n", e.ServerAnswerInvalid),
         (PLAIN[:30], e.ServerUnreachable),
         (PLAIN[:-1], e.ServerUnreachable),
         (b"", e.ServerUnreachable),

@@ -23,6 +23,11 @@ from tests.mcp.client.saying import notice, request, said
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 
+def marked(header: Any, kind: Any = "string") -> dict[str, Any]:
+    """The schema of an argument that a header repeats."""
+    return {"type": kind, "x-mcp-header": header}
+
+
 @given(st.text())
 def test_a_value_is_written_as_the_sdk_writes_it(text):
     assert as_value(text) == encode_header_value(text)
@@ -67,17 +72,16 @@ def test_arguments_are_repeated_as_the_tools_schema_wishes():
 
 
 def test_what_cannot_be_repeated_is_left_out():
-    marked = {"type": "string", "x-mcp-header": "A"}
     schema = {
         "properties": {
-            "a": marked,
-            "again": marked,
-            "list": {"type": ["string"], "x-mcp-header": "B"},
-            "bad": {"type": "string", "x-mcp-header": "b d"},
-            "flag": {"type": "boolean", "x-mcp-header": "Flag"},
-            "long": {"type": "string", "x-mcp-header": "Long"},
-            "huge": {"type": "integer", "x-mcp-header": "Huge"},
-            "nothing": {"type": "string", "x-mcp-header": "Nothing"},
+            "a": marked("A"),
+            "again": marked("A"),
+            "list": marked("B", ["string"]),
+            "bad": marked("b d"),
+            "flag": marked("Flag", "boolean"),
+            "long": marked("Long"),
+            "huge": marked("Huge", "integer"),
+            "nothing": marked("Nothing"),
         }
     }
     mirror = Mirror()
@@ -85,40 +89,30 @@ def test_what_cannot_be_repeated_is_left_out():
     arguments = {"list": "x", "bad": "x", "flag": True, "long": "x" * 10_000, "nothing": None}
     asked = request("tools/call", name="t", arguments=arguments | {"huge": 10**18})
     made = mirror.headers(asked, "2026-07-28")
-    assert {name for name in made if name.startswith("mcp-param-")} == {
-        "mcp-param-flag",
-        "mcp-param-huge",
-    }
+    named = {name for name in made if name.startswith("mcp-param-")}
+    assert named == {"mcp-param-flag", "mcp-param-huge"}
     assert made["mcp-param-flag"] == "true"
+
+
+NO_NAME, NO_VALUE = "is not the name of a header", "neither a string, an integer nor"
+ELSEWHERE = "is not on a property of the arguments"
 
 
 @pytest.mark.parametrize(
     ("properties", "wrong"),
     [
-        ({"a": {"type": "string", "x-mcp-header": "Region"}}, ""),
-        ({"a": {"properties": {"b": {"type": "integer", "x-mcp-header": "B"}}}}, ""),
+        ({"a": marked("Region")}, ""),
+        ({"a": {"properties": {"b": marked("B", "integer")}}}, ""),
         ({"x-mcp-header": {"type": "string"}}, ""),
         ({"a": {"default": {"x-mcp-header": ""}}}, ""),
-        ({"a": {"type": "string", "x-mcp-header": ""}}, "is not the name of a header"),
-        ({"a": {"type": "string", "x-mcp-header": 1}}, "is not the name of a header"),
-        ({"a": {"type": "string", "x-mcp-header": "Région"}}, "is not the name of a header"),
-        ({"a": {"type": "number", "x-mcp-header": "A"}}, "neither a string, an integer nor"),
-        ({"a": {"type": ["string"], "x-mcp-header": "A"}}, "neither a string, an integer nor"),
-        (
-            {
-                "a": {"type": "string", "x-mcp-header": "My"},
-                "b": {"type": "string", "x-mcp-header": "my"},
-            },
-            "names a header twice",
-        ),
-        (
-            {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}},
-            "is not on a property of the arguments",
-        ),
-        (
-            {"a": {"anyOf": [{"type": "string", "x-mcp-header": "A"}]}},
-            "is not on a property of the arguments",
-        ),
+        ({"a": marked("")}, NO_NAME),
+        ({"a": marked(1)}, NO_NAME),
+        ({"a": marked("Région")}, NO_NAME),
+        ({"a": marked("A", "number")}, NO_VALUE),
+        ({"a": marked("A", ["string"])}, NO_VALUE),
+        ({"a": marked("My"), "b": marked("my")}, "names a header twice"),
+        ({"a": {"type": "array", "items": marked("A")}}, ELSEWHERE),
+        ({"a": {"anyOf": [marked("A")]}}, ELSEWHERE),
     ],
 )
 def test_what_is_wrong_with_the_marks_of_a_schema_is_told(properties, wrong):

@@ -210,42 +210,38 @@ def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_on
     )
 
 
-@pytest.mark.parametrize(
-    ("offered", "method", "params"),
-    [
-        ({}, "elicitation/create", {"message": "?"}),
-        ({"elicitation": {}}, "elicitation/create", {"mode": "url", "url": "https://x.test"}),
-        ({"elicitation": {"url": {}}}, "elicitation/create", {"message": "?"}),
-        ({"elicitation": {}, "roots": True}, "roots/list", {}),
-        ({"elicitation": {}}, "sampling/createMessage", {}),
-        ({"sampling": {}}, "sampling/createMessage", {"tools": []}),
-    ],
-    ids=["nothing", "no page", "no form", "no object", "no sampling", "no tools"],
-)
-def test_a_client_is_not_asked_for_what_it_does_not_offer(offered, method, params):
-    asked = {"method": method, "params": params}
-    fine = {"method": "roots/list"} if "roots" in offered else asked
-    unable = f"The server needs an input that this client does not offer: {method}."
-    play(
-        after_call(met(offered=offered)),
-        server(wish(1, fine=fine, a=asked)),
-        refused(1, unable, needs=method.partition("/")[0]),
-    )
+FORM = ("elicitation/create", {"message": "?"})
+PAGE = ("elicitation/create", {"mode": "url", "url": "https://x.test"})
+MODEL = ("sampling/createMessage", {})
+WITH_TOOLS = ("sampling/createMessage", {"tools": []})
 
 
 @pytest.mark.parametrize(
-    ("offered", "method", "params"),
+    ("offered", "question", "asked"),
     [
-        ({"elicitation": {}}, "elicitation/create", {"message": "?"}),
-        ({"elicitation": {"form": {}, "url": {}}}, "elicitation/create", {"message": "?"}),
-        ({"sampling": {"tools": {}}}, "sampling/createMessage", {"tools": []}),
+        ({}, FORM, False),
+        ({"elicitation": {}}, PAGE, False),
+        ({"elicitation": {"url": {}}}, FORM, False),
+        ({"elicitation": {}, "roots": True}, ("roots/list", {}), False),
+        ({"elicitation": {}}, MODEL, False),
+        ({"sampling": {}}, WITH_TOOLS, False),
+        # Without a mode it is forms.
+        ({"elicitation": {}}, FORM, True),
+        ({"elicitation": {"form": {}, "url": {}}}, FORM, True),
+        ({"sampling": {"tools": {}}}, WITH_TOOLS, True),
     ],
-    ids=["no mode means forms", "both modes", "tools"],
 )
-def test_a_client_is_asked_for_what_it_offers(offered, method, params):
-    asked = {"method": method, "params": params}
+def test_a_client_is_asked_for_what_it_offers_and_nothing_else(offered, question, asked):
+    method, params = question
+    wanted = {"method": method, "params": params}
     machine = after_call(met(offered=offered))
-    play(machine, server(wish(1, a=asked)), to_client({"id": ours(2), **asked}))
+    if asked:
+        play(machine, server(wish(1, a=wanted)), to_client({"id": ours(2), **wanted}))
+        return
+    fine = {"method": "roots/list"} if "roots" in offered else wanted
+    unable = f"The server needs an input that this client does not offer: {method}."
+    needs = method.partition("/")[0]
+    play(machine, server(wish(1, fine=fine, a=wanted)), refused(1, unable, needs=needs))
 
 
 @pytest.mark.requirement("mcp.eras-questions")

@@ -496,7 +496,6 @@ def test_the_number_of_questions_that_wait_is_bounded():
 
 @pytest.mark.requirement("gateway.tasks")
 def test_whoever_speaks_of_tasks_as_the_server_does_is_understood():
-    asked = {"question": {"method": "elicitation/create", "params": {"message": "?"}}}
     able = META | {CAPABILITIES: {"elicitation": {}}}
     machine = met(one_client=False, capabilities=TOLD | {"tasks": {}}, native_tasks=True)
     task = {"taskId": "t", "status": "working"}
@@ -514,13 +513,9 @@ def test_whoever_speaks_of_tasks_as_the_server_does_is_understood():
         client(request(3, "tasks/result", taskId="t", _meta=able)),
         to_server(request(3, "tasks/result", taskId="t")),
     )
-    question = message(request("q", "elicitation/create", message="?"))
-    (step,) = machine.from_server(question, about=3)
-    told = step.message.result  # type: ignore[union-attr]
-    assert told["resultType"] == "input_required"
-    assert list(told["inputRequests"].values()) == list(asked.values())
-    given = dict.fromkeys(told["inputRequests"], GIVEN)
-    resumed = {"requestState": told["requestState"], "inputResponses": given}
+    question = message({"id": "q", **ASKED})
+    assert shown(machine.from_server(question, about=3)) == [wanted(3, "s1")]
+    resumed = {"requestState": "s1", "inputResponses": {"1": GIVEN}}
     play(
         machine,
         client(request(4, "tasks/result", taskId="t", **resumed, _meta=able)),

@@ -346,13 +346,10 @@ def sessions() -> Iterator[Case]:
     without: Headers = {"mcp-session-id": None, "mcp-protocol-version": None}
     for name, message in FIRST.items():
         yield Case(name, encoded(message), without)
-    yield Case("initialize: with the header of its version", encoded(initialize()), {
-        "mcp-session-id": None,
-    })  # fmt: skip
-    yield Case("initialize: in a session", encoded(initialize()), alone=True)
-    yield Case("initialize: in a session that is unknown", encoded(initialize()), {
-        "mcp-session-id": "0" * 32,
-    })  # fmt: skip
+    first, unknown = encoded(initialize()), {"mcp-session-id": "0" * 32}
+    yield Case("initialize: with the header of its version", first, {"mcp-session-id": None})
+    yield Case("initialize: in a session", first, alone=True)
+    yield Case("initialize: in a session that is unknown", first, unknown)
     for name, message in {
         "call": call(),
         "ping": request("ping"),
@@ -361,10 +358,9 @@ def sessions() -> Iterator[Case]:
         "response": {"jsonrpc": "2.0", "id": 3, "result": {}},
     }.items():
         yield Case(f"no session: {name}", encoded(message), without)
-    yield Case("no session: GET", headers=without, method="GET")
-    yield Case("no session: DELETE", headers=without, method="DELETE")
-    yield Case("unknown session: GET", headers={"mcp-session-id": "0" * 32}, method="GET")
-    yield Case("unknown session: DELETE", headers={"mcp-session-id": "0" * 32}, method="DELETE")
+    for verb in ("GET", "DELETE"):
+        yield Case(f"no session: {verb}", headers=without, method=verb)
+        yield Case(f"unknown session: {verb}", headers=unknown, method=verb)
     yield Case("stream", method="GET", alone=True)
     yield Case("stream: JSON alone accepted", headers={"accept": "application/json"}, method="GET")
     yield Case("end", method="DELETE", alone=True)
@@ -379,11 +375,8 @@ def no_sessions() -> Iterator[Case]:
     for verb in ("GET", "DELETE"):
         yield Case(f"verb: {verb}", method=verb)
     first = initialize(STATELESS)
+    without, unnamed = {"mcp-protocol-version": None}, {"mcp-method": None, "mcp-name": None}
     yield Case("initialize", encoded(dressed("stateless", first)))
-    yield Case("initialize: without the header of a version", encoded(first), {
-        "mcp-protocol-version": None,
-    })  # fmt: skip
+    yield Case("initialize: without the header of a version", encoded(first), without)
     yield Case("nobody says who asks", encoded(call()))
-    yield Case("no headers", encoded(dressed("stateless", call())), {
-        "mcp-protocol-version": STATELESS, "mcp-method": None, "mcp-name": None,
-    })  # fmt: skip
+    yield Case("no headers", encoded(dressed("stateless", call())), unnamed)

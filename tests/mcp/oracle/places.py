@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -142,15 +143,15 @@ async def served(server: Server[Any]) -> AsyncIterator[str]:
         raise failure
 
 
+@dataclass
 class Place:
     """One of the two servers, as someone with an account uses it in one era."""
 
-    def __init__(self, era: Era, url: str, http: httpx2.AsyncClient, token: str) -> None:
-        self.era = era
-        self._url = url
-        self._http = http
-        self._token = token
-        self._session = ""
+    era: Era
+    _url: str
+    _http: httpx2.AsyncClient
+    _token: str
+    _session: str = ""
 
     async def open(self) -> str:
         """A new session."""

@@ -20,7 +20,7 @@ from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server.http import HttpFront
 from tests.harness import serving
 from tests.mcp.client.saying import at_rest
-from tests.mcp_harness import META, MODERN
+from tests.mcp_harness import INITIALIZE, META, MODERN, rpc
 from tests.mcp_harness import until as until
 
 BOTH = "application/json, text/event-stream"
@@ -227,19 +227,14 @@ class Events:
 
 
 def initialize(version: str = "2025-11-25") -> dict[str, Any]:
-    client = {"name": "test", "version": "1"}
-    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
-    return call_of("initialize", 0, **hello)
-
-
-def call_of(method: str, id_: Any, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    params = {**INITIALIZE["params"], "protocolVersion": version}
+    return {**INITIALIZE, "id": 0, "params": params}
 
 
 def tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> dict[str, Any]:
     """A call of one of the server's tools."""
     meta = {} if token is None else {"_meta": {"progressToken": token}}
-    return call_of("tools/call", id_, name=name, arguments=arguments, **meta)
+    return rpc("tools/call", {"name": name, "arguments": arguments, **meta}, id_)
 
 
 def modern(
@@ -249,7 +244,7 @@ def modern(
     headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
     if "name" in params:
         headers["mcp-name"] = params["name"]
-    return call_of(method, id_, **params, _meta={**META, **(meta or {})}), headers
+    return rpc(method, {**params, "_meta": META | (meta or {})}, id_), headers
 
 
 def modern_tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> Any:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
-from folkmoot.mcp.server.service import McpAnswer, McpRequest
+import pytest
+
+from folkmoot.core import errors as e
+from folkmoot.core.message import Request
+from folkmoot.mcp.server.direct import DirectServer
+from folkmoot.mcp.server.responses import HttpReply
+from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped
+from folkmoot.mcp.server.sessions import HandshakeSession, known
 from folkmoot.mcp.wire import VERSION_KEY
 from tests.harness import Answer
 from tests.mcp_harness import META, Meeting, modern
 
 
-async def call(hub: Meeting, name: str = "tool", **meta: Any) -> Answer:
-    message, headers = modern("tools/call", name=name)
+async def call(hub: Meeting, **meta: Any) -> Answer:
+    message, headers = modern("tools/call", name="tool")
     message["params"]["_meta"] = META | meta
     headers["mcp-protocol-version"] = message["params"]["_meta"][VERSION_KEY]
     return await hub.post(message, headers=headers)
@@ -51,3 +60,46 @@ async def test_a_failure_is_told_without_its_details(hub, caplog):
     assert answer.json()["error"]["data"]["code"] == "internal_error"
     assert "secret" not in answer.text
     assert "a request failed" in caplog.text
+
+
+@pytest.mark.requirement("tool.inbox.vanished-client")
+@pytest.mark.parametrize("gone", [True, False])
+async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there(gone):
+    happened: list[str] = []
+
+    async def receive() -> Any:
+        if not gone:
+            await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(part: Any) -> None:
+        happened.append(part["type"])
+
+    async def after() -> None: ...
+
+    host: Any = SimpleNamespace(deliver=lambda caller, follows: happened.append("delivered"))
+    direct = DirectServer(host, host)
+    async with direct.running():
+        asked: Any = SimpleNamespace(
+            request=Request(id=1, method="x"), caller=None, reply=HttpReply(send, direct.tasks)
+        )
+        await direct.answer(asked, McpAnswer({}, after=after), {}, receive)
+    sent = ["http.response.start", "http.response.body"]
+    assert happened == (sent if gone else [*sent, "delivered"])
+
+
+async def test_a_request_that_is_stopped_is_left_without_an_answer(hub):
+    async def stopping(asked: McpRequest) -> McpAnswer:
+        raise Stopped
+
+    hub.hub.mcp._server.service = Service(stopping)
+    answer = await call(hub)
+    assert "jsonrpc" not in answer.text
+
+
+async def test_a_session_that_ended_while_a_request_came_is_not_found():
+    session = HandshakeSession(id="one", version="2025-11-25", capabilities={})
+    session.end()
+    visit: Any = SimpleNamespace(session=session)
+    with pytest.raises(e.SessionNotFound):
+        known(visit)

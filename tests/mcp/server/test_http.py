@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import tracemalloc
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from starlette.types import Message
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import Notification, Request, Response
@@ -21,12 +18,10 @@ from folkmoot.core.session import ANONYMOUS, SessionState
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.carrier import Carrier
-from folkmoot.mcp.server.http import HttpFront
 from folkmoot.mcp.server.streams import MOST_EVENTS
 from tests.mcp.server.played import (
     Events,
     Fronted,
-    Played,
     Steps,
     fronted,
     held_up,
@@ -399,47 +394,20 @@ async def test_a_listener_that_does_not_read_has_the_server_wait(http):
         await held_up(lambda: http.server.send(big), events)
 
 
-async def test_a_session_costs_less_than_a_hundred_kilobytes():
-    front = HttpFront(Played().serve, SystemClock())
-    async with front.running():
-        await open_at(front)
+async def test_a_session_costs_less_than_a_hundred_kilobytes(client):
+    count = 200
+    await client.ask("POST", initialize())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(count):
+            await client.ask("POST", initialize())
         gc.collect()
-        tracemalloc.start()
-        try:
-            count = 200
-            for _ in range(count):
-                await open_at(front)
-            gc.collect()
-            cost = tracemalloc.get_traced_memory()[0] / count
-        finally:
-            tracemalloc.stop()
-        assert front.sessions == count + 1
-        assert cost < 100_000
-
-
-async def open_at(front: HttpFront) -> None:
-    """Open a session by calling the application itself."""
-    said: list[Message] = []
-    body = json.dumps(initialize()).encode()
-    parts: list[Message] = [{"type": "http.request", "body": body}]
-
-    async def receive() -> Message:
-        return parts.pop() if parts else await asyncio.get_running_loop().create_future()
-
-    async def send(message: Message) -> None:
-        said.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/mcp",
-        "query_string": b"",
-        "headers": [(b"content-type", b"application/json"), (b"accept", b"*/*")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-    }
-    await front(scope, receive, send)
-    assert said[0]["status"] == 200
+        cost = tracemalloc.get_traced_memory()[0] / count
+    finally:
+        tracemalloc.stop()
+    assert client.front.sessions == count + 1
+    assert cost < 100_000
 
 
 async def test_stopping_ends_streams_and_sessions_at_once(http):

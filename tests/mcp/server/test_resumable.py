@@ -30,6 +30,12 @@ def call_of(streams: ResumableStreams, given_up: list[Stream] | None = None) -> 
     return stream
 
 
+def opened() -> tuple[ResumableStreams, Stream]:
+    """The streams of a session, and that of a call."""
+    streams = ResumableStreams(StreamBudget(BOOT))
+    return streams, call_of(streams)
+
+
 async def read(stream: Stream, after: int | None = None) -> list[bytes]:
     """All that a new reader gets without waiting, event by event."""
     reader = stream.attach(after)
@@ -62,8 +68,7 @@ async def test_ids_name_the_process_the_stream_and_the_event():
 @given(st.text(max_size=80), st.integers(-5, 10**18))
 def test_whatever_is_named_makes_no_stream_skip_what_it_said(words, number):
     async def main() -> None:
-        streams = ResumableStreams(StreamBudget(BOOT))
-        stream = call_of(streams)
+        streams, stream = opened()
         stream.put(b"1")
         stream.put(b"2")
         for event_id in (words, f"{words}-{number}", f"{stream.name}-{number}", f"0-{number}"):
@@ -79,8 +84,7 @@ def test_whatever_is_named_makes_no_stream_skip_what_it_said(words, number):
 
 
 async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there():
-    streams = ResumableStreams(StreamBudget(BOOT))
-    stream = call_of(streams)
+    streams, stream = opened()
     for number in range(MOST_EVENTS + 10):
         stream.put(b"%d" % number)
         await read(stream)
@@ -91,8 +95,7 @@ async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there()
 
 
 async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole():
-    streams = ResumableStreams(StreamBudget(BOOT))
-    stream = call_of(streams)
+    streams, stream = opened()
     stream.put(b"question", weight=Weight.QUESTION)
     for number in range(2 * MOST_EVENTS):
         stream.put(b"log %d" % number, weight=Weight.LOG)
@@ -107,8 +110,7 @@ async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole():
 
 
 async def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stays():
-    streams = ResumableStreams(StreamBudget(BOOT))
-    stream = call_of(streams)
+    _, stream = opened()
     delivered: list[bool] = []
     stream.delivered = lambda: delivered.append(True)
     stream.put(b"answer", last=True)
