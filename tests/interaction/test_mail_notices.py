@@ -78,7 +78,7 @@ async def following(there: Meeting, token: str) -> AsyncIterator[asyncio.Queue[s
         listening.cancel()
 
 
-async def all_stream(there: Meeting) -> bool:
+def all_stream(there: Meeting) -> bool:
     """Whether everyone's stream is open; what is told before that is lost."""
     return all(session.listens for session in there.hub.mcp._sessions._sessions.values())
 
