@@ -88,8 +88,7 @@ async def test_health_tells_the_last_number_of_accounts_while_the_database_is_wa
     assert (await get(hub, "/health")).json()["users"] == 1
     monkeypatch.setattr(hub.accounts, "count", never)
     answer = await get(hub, "/health")
-    assert answer.status == 200
-    assert answer.json()["users"] == 1
+    assert (answer.status, answer.json()["users"]) == (200, 1)
 
 
 class Hands(SystemClock):
@@ -139,8 +138,7 @@ async def test_ready_really_writes_and_reads_the_database(hub):
 
 
 def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
-    assert answer.status == 503
-    assert answer.json()["status"] == "not ready"
+    assert (answer.status, answer.json()["status"]) == (503, "not ready")
     outcome = answer.json()["checks"]["database"]
     assert outcome["ok"] is False
     assert outcome["error"] in codes
@@ -390,8 +388,7 @@ async def test_a_signal_lets_the_request_in_flight_finish(tmp_path, number):
             await hub.refusing()
             assert not request.done()
         answer = await request
-        assert answer.status == 200
-        assert answer.json()["status"] == "ready"
+        assert (answer.status, answer.json()["status"]) == (200, "ready")
         ended_well(hub)
 
 
@@ -410,8 +407,7 @@ async def test_a_second_signal_does_not_wait_for_the_request(tmp_path):
             await hub.refusing()
             hub.signal(signal.SIGTERM)
             answer = await request
-            assert answer.status == 503
-            assert answer.json()["error"]["code"] == "hub_stopping"
+            assert (answer.status, answer.json()["error"]["code"]) == (503, "hub_stopping")
         ended_well(hub)
 
 

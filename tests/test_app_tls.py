@@ -37,8 +37,7 @@ async def test_a_hub_with_a_certificate_speaks_https(tmp_path):
     async with Hub(chosen).running() as hub, httpx2.AsyncClient(verify=trusting) as client:
         assert hub.base_url.startswith("https://127.0.0.1:")
         answer = await client.get(f"{hub.base_url}/health")
-        assert answer.status_code == 200
-        assert answer.json()["status"] == "ok"
+        assert (answer.status_code, answer.json()["status"]) == (200, "ok")
         assert f"{hub.base_url}/mcp" in (await client.get(hub.base_url)).text
 
 

@@ -19,8 +19,8 @@ from tests.mcp_harness import Meeting, meeting, settings
 DAMAGED = "The database is damaged: nothing is written until it is restored and the hub restarted."
 
 
-def overwrite_root(folder: Path, table: str) -> bytes:
-    """Put garbage where a table begins, and answer what was there."""
+def overwrite_root(folder: Path, table: str, content: bytes = b"") -> bytes:
+    """Put something where a table begins, or garbage, and answer what was there."""
     database = folder / "folkmoot.db"
     with sqlite3.connect(database) as connection:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -32,7 +32,7 @@ def overwrite_root(folder: Path, table: str) -> bytes:
         file.seek((page - 1) * size)
         before = file.read(size)
         file.seek((page - 1) * size)
-        file.write(b"\xff" * size)
+        file.write(content or b"\xff" * size)
     return before
 
 
@@ -106,16 +106,7 @@ async def test_a_write_that_finds_damage_stops_writing_too(tmp_path):
         with pytest.raises(e.DatabaseDamaged):
             await hub.accounts.register("carol")
         assert await hub.accounts.count() == 2
-    restore_root(tmp_path, "invites", before)
+    overwrite_root(tmp_path, "invites", before)
     async with Hub(settings(tmp_path)).running() as hub:
         await hub.store.ready()
         await hub.accounts.register("carol")
-
-
-def restore_root(folder: Path, table: str, page: bytes) -> None:
-    """Put back what was there."""
-    database = folder / "folkmoot.db"
-    data = database.read_bytes()
-    start = data.index(b"\xff" * len(page))
-    assert start % len(page) == 0, table
-    database.write_bytes(data[:start] + page + data[start + len(page) :])

@@ -54,9 +54,8 @@ class Ledger:
         self.performed.append(envelope)
         tool = str(admitted.kind).rpartition(":")[2]
 
-        row = (f"call-{tool}", principal.name)
         insert = "INSERT INTO meta (key, value) VALUES (?, ?)"
-        await self.store.write(lambda tx: tx.execute(insert, row))
+        await self.store.write(lambda tx: tx.execute(insert, (f"call-{tool}", principal.name)))
         return tool
 
     def refused(

@@ -215,6 +215,10 @@ async def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
         pass
 
 
+def unusable(_: Replacement) -> None:
+    raise e.KeyUnusable("The folder cannot be synced.")
+
+
 @pytest.mark.parametrize("outcome", ["old", "new"])
 async def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
     tmp_path, monkeypatch, outcome
@@ -222,7 +226,7 @@ async def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
     async with opened(tmp_path) as hub:
         old = hub.key()
         with monkeypatch.context() as patched:
-            patched.setattr(Replacement, "sync", lambda _self: raise_unusable())
+            patched.setattr(Replacement, "sync", unusable)
             with pytest.raises(e.CommandFailed, match="the next start ends the change"):
                 await hub.ring.rotate()
         new = hub.key()
@@ -232,10 +236,6 @@ async def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
         (tmp_path / f"master.key.{old.id}.old").replace(tmp_path / "master.key")
     async with opened(tmp_path) as hub:
         assert await hub.openers() == (old.id if outcome == "old" else new.id,)
-
-
-def raise_unusable() -> None:
-    raise e.KeyUnusable("The folder cannot be synced.")
 
 
 async def test_one_change_at_a_time(hub):
@@ -266,15 +266,11 @@ async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was
     folder = tmp_path / "data"
     folder.mkdir()
 
-    async def check_restored(place: Path, backup: Path, key: MasterKey) -> None:
-        put_back(backup, place)
-        async with opened(place, given=key):
-            pass
-
-    def put_back(backup: Path, place: Path) -> None:
+    def put_back(backup: Path, place: Path) -> Path:
         place.mkdir()
         backup.rename(place / "folkmoot.db")
         (place / "sealed").write_text((folder / "sealed").read_text())
+        return place
 
     async with opened(folder) as hub:
         keys = {hub.key().id: hub.key()}
@@ -288,7 +284,9 @@ async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was
             keys[hub.key().id] = hub.key()
             assert find_faults(target) == []
             assert made.master_key_id in keys
-            await check_restored(tmp_path / str(number), target, keys[made.master_key_id])
+            place = put_back(target, tmp_path / str(number))
+            async with opened(place, given=keys[made.master_key_id]):
+                pass
 
 
 async def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path):

@@ -36,12 +36,8 @@ def documents(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_named_on_the_page(name):
+def test_a_file_is_named_on_the_page_and_its_variables_exist(name):
     assert f"../../examples/cluster/{name}" in pages()[PAGE].links
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_variables_of_a_file_exist(name):
     known = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
     assert set(re.findall(r"\bFOLKMOOT_[A-Z_]+", text_of(name))) <= known
 

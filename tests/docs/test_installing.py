@@ -35,8 +35,7 @@ def shell(
     command: str, cwd: Path, base: Mapping[str, str] = os.environ, **environ: str
 ) -> CompletedProcess[str]:
     # What is installed is hardly used, and to compile it takes half of the time.
-    env = {**base, "PIP_NO_COMPILE": "1", **environ}
-    return ran("bash", "-euc", command, cwd=cwd, env=env)
+    return ran("bash", "-euc", command, cwd=cwd, env={**base, "PIP_NO_COMPILE": "1", **environ})
 
 
 @pytest.fixture(scope="module")

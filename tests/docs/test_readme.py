@@ -16,8 +16,8 @@ import pytest
 from folkmoot.cli.credentials import hub_at
 from tests.cli.terminal import Terminal
 from tests.conformance.node import node_or_skip
+from tests.docs.following import Reader
 from tests.docs.pages import pages
-from tests.forge import forked
 from tests.ports import free_port
 from tests.process import Process, environment
 
@@ -27,41 +27,31 @@ SPOKEN = "Ask me about the tide."
 ANSWER = "High water at Rye: six o'clock."
 
 
-class Visitor:
+class Visitor(Reader):
     """Someone who follows the page, with a hub on any free port."""
 
     def __init__(self, hub: Process, folder: Path) -> None:
-        self._port = str(hub.port)
-        self._folder = folder
+        super().__init__(folder, {str(hub.port): PORT})
         self._credentials = folder / "credentials.json"
-        self._environ = environment(
-            FOLKMOOT_CREDENTIALS=str(self._credentials), TERM="xterm-256color"
-        )
-        self._said = pages()[PAGE].code
-        self._lines = [
-            line
-            for block in pages()[PAGE].blocks
-            if block.language == "sh"
-            for line in block.text.splitlines()
-        ]
+        self.environ["HUB"] = f"http://127.0.0.1:{hub.port}"
+        self._own = {"FOLKMOOT_CREDENTIALS": str(self._credentials), "TERM": "xterm-256color"}
+        self.environ |= self._own
+        shell = [block.text for block in pages()[PAGE].blocks if block.language == "sh"]
+        self._said = [*pages()[PAGE].code, *"\n".join(shell).splitlines()]
 
     def says(self, line: str) -> str:
         """A line that the page has."""
-        assert line in [*self._lines, *self._said], f"the page does not say {line}"
+        assert line in self._said, f"the page does not say {line}"
         return line
 
     def does(self, line: str) -> None:
         """Run a command of the page."""
-        words = shlex.split(self.says(line))[1:]
-        if words[0] == "register":
-            words += ["--url", f"http://127.0.0.1:{self._port}"]
-        done = forked.run(words, cwd=self._folder, env=self._environ, timeout=60)
-        assert done.returncode == 0, done.stderr
+        self.type(self.says(line))
 
     def at_terminal(self, line: str) -> Terminal:
         """Run a command of the page that stays."""
         words = shlex.split(self.says(line))[1:]
-        return Terminal(words, env=self._environ, cwd=self._folder, columns=120)
+        return Terminal(words, env=environment(**self._own), cwd=self.home, columns=120)
 
     @contextmanager
     def agent(self) -> Iterator[None]:
@@ -69,9 +59,8 @@ class Visitor:
         (program,) = (block.text for block in pages()[PAGE].blocks if block.language == "python")
         accounts = json.loads(self._credentials.read_text(encoding="utf-8"))["accounts"]
         running = subprocess.Popen(
-            [sys.executable, "-c", program.replace(PORT, self._port)],
-            env={**self._environ, "FOLKMOOT_TOKEN": accounts[-1]["token"]},
-            cwd=self._folder,
+            [sys.executable, "-c", self.real(program)],
+            env={**self.environ, "FOLKMOOT_TOKEN": accounts[-1]["token"]},
         )
         try:
             yield

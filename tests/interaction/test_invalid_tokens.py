@@ -201,8 +201,7 @@ async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, *WRONG[:2]):
         answer = await ask(hub.port, "/v1/rooms", headers={"authorization": f"Bearer {token}"})
-        assert answer.status == 401
-        assert answer.json()["error"]["code"] == "token_invalid"
+        assert (answer.status, answer.json()["error"]["code"]) == (401, "token_invalid")
         assert answer.json()["error"]["message"].startswith(SAID)
         assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
         with pytest.raises(Closed) as end:

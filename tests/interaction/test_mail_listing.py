@@ -141,8 +141,7 @@ async def test_a_query_that_means_nothing_is_refused(hub):
         ("?" + "&".join("abcdefghij" * 6), "The URL has too many query parameters."),
     ):
         answer = await hub.post(message, query=query, headers=headers)
-        assert answer.status == 400
-        assert answer.json()["error"]["message"] == sentence
+        assert (answer.status, answer.json()["error"]["message"]) == (400, sentence)
     answer = await hub.post(message, query="?utm_source=mail", headers=headers)
     assert answer.status == 200
 

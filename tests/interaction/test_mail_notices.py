@@ -78,7 +78,7 @@ async def following(there: Meeting, token: str) -> AsyncIterator[asyncio.Queue[s
         listening.cancel()
 
 
-async def all_stream(there: Meeting) -> bool:
+def all_stream(there: Meeting) -> bool:
     """Whether everyone's stream is open; what is told before that is lost."""
     return all(session.listens for session in there.hub.mcp._sessions._sessions.values())
 
@@ -164,8 +164,7 @@ async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub):
     wire = await wired(hub, made.token, "stateless")
     wanted = {"notifications": {"resourceSubscriptions": [INBOX]}}
     metas = []
-    listen = wire.message("subscriptions/listen", wanted, 1, None)
-    async with wire.streamed(listen) as events:
+    async with wire.streamed(wire.message("subscriptions/listen", wanted, 1, None)) as events:
         assert "acknowledged" in str(await anext(events))
         for priority in PRIORITIES:
             await alice.call("msg/send", to="bob", body="Look!", priority=priority)

@@ -48,11 +48,11 @@ async def test_the_user_is_asked_whatever_the_assistant_confirms(hub):
     asked: list[str] = []
     declining = await hub.returning(made.token, elicitation_callback=saying("decline", None, asked))
     sent = await declining.call("msg/send", to="bob", body="hello")
-    said = await declining.refused("msg/delete_account", confirm="alice")
-    assert said.startswith("To delete your account, give your own handle")
-    through = {"name": "msg_delete_account", "arguments": {"confirm": "alice"}}
-    said = await declining.refused("folkmoot/call_tool", **through)
-    assert said.startswith("To delete your account, give your own handle")
+    confirmed = {"confirm": "alice"}
+    through = {"name": "msg_delete_account", "arguments": confirmed}
+    for tool, given in (("msg/delete_account", confirmed), ("folkmoot/call_tool", through)):
+        said = await declining.refused(tool, **given)
+        assert said.startswith("To delete your account, give your own handle")
     thread = {"thread_id": sent["thread_id"], "confirm": True}
     said = await declining.refused("msg/delete_thread", **thread)
     assert said == "Nothing was deleted: the user did not agree."

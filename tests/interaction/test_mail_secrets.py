@@ -61,8 +61,7 @@ async def use(port: int) -> Secrets:
         return told
 
     async def post(path: str, message: Any) -> Answer:
-        body = json.dumps(message).encode()
-        return await ask(port, path, method="POST", headers=BOTH, body=body)
+        return await ask(port, path, method="POST", headers=BOTH, body=json.dumps(message).encode())
 
     secrets = Secrets()
     alice = await call("", "msg_register", handle="alice")
@@ -92,8 +91,7 @@ async def use(port: int) -> Secrets:
     secrets.others += [
         *(bob["token"], bob["recovery_code"], new["token"], guest, unused, exchanged, invited)
     ]
-    opened = await post(f"/mcp?token={mine}", INITIALIZE)
-    secrets.session = opened.headers["mcp-session-id"]
+    secrets.session = (await post(f"/mcp?token={mine}", INITIALIZE)).headers["mcp-session-id"]
     return secrets
 
 

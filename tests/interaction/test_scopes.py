@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +59,21 @@ class Owner:
         return Wire(self.there, await self.token(scope))
 
 
-@asynccontextmanager
-async def owner(folder: Path, *backends: Demo, era: str = "stateless") -> AsyncIterator[Owner]:
-    async with fronted(folder, era, *backends) as there:
-        yield Owner(there, (await there.hub.accounts.register("ada")).token)
+LISTED = {
+    "resources": ({"uri": "demo://notes/a", "name": "a"},),
+    "prompts": ({"name": "greet"},),
+}
 
 
 @pytest.fixture
-async def ada(tmp_path: Path) -> AsyncIterator[Owner]:
-    async with owner(tmp_path) as someone:
-        yield someone
+def era() -> str:
+    return "stateless"
+
+
+@pytest.fixture
+async def ada(tmp_path: Path, era: str) -> AsyncIterator[Owner]:
+    async with fronted(tmp_path, era, Demo(), Demo("other"), listed=LISTED) as there:
+        yield Owner(there, (await there.hub.accounts.register("ada")).token)
 
 
 async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
@@ -89,62 +93,55 @@ def test_every_row_of_the_table_is_in_a_scope_that_there_is():
 
 @pytest.mark.requirement("credentials.scope")
 @both_eras
-async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era, tmp_path):
-    async with owner(tmp_path, Demo(), Demo("other"), era=era) as ada:
-        reader = await ada.there.returning(await ada.token("mail.read tools:demo"))
-        listed = {tool.name for tool in (await reader.client.list_tools()).tools}
-        assert {"msg_inbox", "msg_threads", "demo_echo", "msg_register"} <= listed
-        assert not listed & {"msg_send", "room_say", "msg_whoami", "other_echo"}
-        found = await reader.call("folkmoot_find_tool", query="send a message echo")
-        assert not {tool["name"] for tool in found["tools"]} - listed
-        await reader.call("msg_inbox")
-        sentence = await reader.refused("msg_send", to="ada", body="hi")
-        assert sentence == "Your token lacks the scope mail.send."
-        payload, is_error = await reader.result("folkmoot_call_tool", {
-            "name": "msg_send", "arguments": {"to": "ada", "body": "hi"},
-        })  # fmt: skip
-        assert is_error
-        assert payload["code"] == MISSING
-        assert (await reader.client.call_tool("demo_echo", {})).is_error is False
-        payload, is_error = await reader.result("other_echo", {})
-        assert is_error
-        assert payload["scope_needed"] == "tools:other"
+async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(ada):
+    reader = await ada.there.returning(await ada.token("mail.read tools:demo"))
+    listed = {tool.name for tool in (await reader.client.list_tools()).tools}
+    assert {"msg_inbox", "msg_threads", "demo_echo", "msg_register"} <= listed
+    assert not listed & {"msg_send", "room_say", "msg_whoami", "other_echo"}
+    found = await reader.call("folkmoot_find_tool", query="send a message echo")
+    assert not {tool["name"] for tool in found["tools"]} - listed
+    await reader.call("msg_inbox")
+    sentence = await reader.refused("msg_send", to="ada", body="hi")
+    assert sentence == "Your token lacks the scope mail.send."
+    payload, is_error = await reader.result("folkmoot_call_tool", {
+        "name": "msg_send", "arguments": {"to": "ada", "body": "hi"},
+    })  # fmt: skip
+    assert is_error
+    assert payload["code"] == MISSING
+    assert (await reader.client.call_tool("demo_echo", {})).is_error is False
+    payload, is_error = await reader.result("other_echo", {})
+    assert is_error
+    assert payload["scope_needed"] == "tools:other"
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path):
-    listed = {
-        "resources": ({"uri": "demo://notes/a", "name": "a"},),
-        "prompts": ({"name": "greet"},),
-    }
-    async with fronted(tmp_path, "stateless", Demo(), listed=listed) as there:
-        ada = Owner(there, (await there.hub.accounts.register("ada")).token)
-        mail, demo = await ada.wire("mail.read"), await ada.wire("tools:demo")
+async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(ada):
+    mail, demo = await ada.wire("mail.read"), await ada.wire("tools:demo")
 
-        async def ask(wire: Wire, method: str, **params: Any) -> Any:
-            answer = await wire.ask(method, params)
-            return answer.get("error", {}).get("data", {}).get("scope_needed", "")
+    async def ask(wire: Wire, method: str, **params: Any) -> Any:
+        answer = await wire.ask(method, params)
+        return answer.get("error", {}).get("data", {}).get("scope_needed", "")
 
-        assert await ask(mail, "resources/read", uri=INBOX) == ""
-        assert await ask(demo, "resources/read", uri=INBOX) == "mail.read"
-        assert await ask(demo, "resources/read", uri="demo://notes/a") == ""
-        assert await ask(mail, "resources/read", uri="demo://notes/a") == "tools:demo"
-        assert await ask(mail, "prompts/get", name="demo_greet") == "tools:demo"
-        assert await ask(demo, "prompts/get", name="demo_greet") == ""
-        lists = {}
-        for name, wire in (("mail", mail), ("demo", demo)):
-            answer = await wire.ask("resources/list")
-            lists[name] = {each["uri"] for each in answer["result"]["resources"]}
-            answer = await wire.ask("prompts/list")
-            lists[name] |= {each["name"] for each in answer["result"]["prompts"]}
-        assert INBOX in lists["mail"]
-        assert INBOX not in lists["demo"]
-        assert lists["demo"] - lists["mail"] == {"demo://notes/a", "demo_greet"}
-        subscribe = {"notifications": {"resourceSubscriptions": [INBOX]}}
-        refused_ = await demo.ask("subscriptions/listen", subscribe)
-        assert refused_["error"]["data"]["code"] == MISSING
-        for wire in (mail, demo):
-            await wire.leave()
+    assert await ask(mail, "resources/read", uri=INBOX) == ""
+    assert await ask(demo, "resources/read", uri=INBOX) == "mail.read"
+    assert await ask(demo, "resources/read", uri="demo://notes/a") == ""
+    assert await ask(mail, "resources/read", uri="demo://notes/a") == "tools:demo"
+    assert await ask(mail, "prompts/get", name="demo_greet") == "tools:demo"
+    assert await ask(demo, "prompts/get", name="demo_greet") == ""
+
+    async def listed(wire: Wire) -> set[str]:
+        resources = (await wire.ask("resources/list"))["result"]["resources"]
+        prompts = (await wire.ask("prompts/list"))["result"]["prompts"]
+        return {each["uri"] for each in resources} | {each["name"] for each in prompts}
+
+    mails, demos = await listed(mail), await listed(demo)
+    assert INBOX in mails - demos
+    assert demos - mails == {"demo://notes/a", "demo_greet"}
+    subscribe = {"notifications": {"resourceSubscriptions": [INBOX]}}
+    refused_ = await demo.ask("subscriptions/listen", subscribe)
+    assert refused_["error"]["data"]["code"] == MISSING
+    for wire in (mail, demo):
+        await wire.leave()
 
 
 @pytest.mark.requirement("credentials.scope")
@@ -256,19 +253,18 @@ async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada):
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path):
-    async with owner(tmp_path, Demo()) as ada:
-        await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
-        call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}
-        for scope_, answered in ((f"rooms:{ROOM}", False), (f"rooms:{ROOM} tools:demo", True)):
-            wire = await ada.wire(scope_)
-            answer = await wire.ask("tools/call", {"name": "room_call", "arguments": call})
-            told = json.loads(answer["result"]["content"][0]["text"])
-            assert ("result" in told) is answered, told
-            await wire.leave()
-        narrow = await ada.program("rooms")
-        new = {"name": "new", "backends": ["demo"]}
-        refused(await narrow.ask("POST", ROOMS, new), 404, "backend_unknown")
+async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(ada):
+    await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
+    call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}
+    for scope_, answered in ((f"rooms:{ROOM}", False), (f"rooms:{ROOM} tools:demo", True)):
+        wire = await ada.wire(scope_)
+        answer = await wire.ask("tools/call", {"name": "room_call", "arguments": call})
+        told = json.loads(answer["result"]["content"][0]["text"])
+        assert ("result" in told) is answered, told
+        await wire.leave()
+    narrow = await ada.program("rooms")
+    new = {"name": "new", "backends": ["demo"]}
+    refused(await narrow.ask("POST", ROOMS, new), 404, "backend_unknown")
 
 
 @pytest.mark.requirement("credentials.scope-child")

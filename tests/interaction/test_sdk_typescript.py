@@ -30,8 +30,7 @@ def played(name: str, client: str, folder: Path) -> Any:
     script = shutil.copy(SCRIPTS / name, folder)
     (folder / "node_modules").symlink_to(node.modules)
     with Process(folder / "hub") as hub:
-        url = f"http://127.0.0.1:{hub.port}/mcp"
-        done = ran(node.binary, script, url, client, timeout=60)
+        done = ran(node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client, timeout=60)
         assert done.returncode == 0, done.stderr
         hub.stop()
     return json.loads(done.stdout)
@@ -64,7 +63,6 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(client, tmp_pa
 def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(client, tmp_path):
     told = played("dead_token.mjs", client, tmp_path)
     assert told["instructions"].startswith("Authentication required. The token is not valid")
-    assert told["tools"] == ["msg_register", "msg_recover"]
-    assert told["lists"] == told["strangers"]
+    assert (told["tools"], told["lists"]) == (["msg_register", "msg_recover"], told["strangers"])
     assert "The token is not valid" in told["error"]
     assert told["handle"] == "alice"

@@ -27,7 +27,6 @@ LEGACY: Final = "legacy"
 MODERN: Final = "2026-07-28"
 SECONDS: Final = 60.0
 MOST: Final = 64 * 1024 * 1024
-OURS: Final = "folkmoot"
 
 
 class Ears:
@@ -94,9 +93,7 @@ async def client_of(
 
 @asynccontextmanager
 async def _transport(place: Place) -> AsyncIterator[Any]:
-    if place.command[:1] == (OURS,):
-        yield forked_client(place.command[1:])
-    elif place.transport == "stdio":
+    if place.transport == "stdio":
         command, *arguments = place.command
         with Path("/dev/null").open("w") as log:  # noqa: ASYNC230 - never waits
             told = StdioServerParameters(command=command, args=arguments, env=environment())
@@ -164,7 +161,6 @@ def _http(
     return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=False)
 
 
-def command_of(*arguments: str, forked: bool = True) -> Place:
-    """A command of ours that speaks on standard input and output, started quickly or for real."""
-    program = (OURS,) if forked else (sys.executable, "-m", OURS)
-    return Place("stdio", (*program, *arguments))
+def command_of(*arguments: str) -> Place:
+    """A command of ours that speaks on standard input and output."""
+    return Place("stdio", (sys.executable, "-m", "folkmoot", *arguments))

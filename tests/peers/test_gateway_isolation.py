@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import pytest
@@ -18,7 +18,7 @@ from mcp_types import LOG_LEVEL_META_KEY
 from folkmoot.mcp import peer
 from tests.conftest import settings_of
 from tests.faults.backends import flawed
-from tests.mcp_harness import ERAS, Meeting, both_eras
+from tests.mcp_harness import ERAS, both_eras, until
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
 from tests.peers.script import LOGGED
@@ -37,14 +37,14 @@ EVERY_LOG = {LOG_LEVEL_META_KEY: "debug"}
 SECRET = "shared://flaw//secret"
 
 
-class Two:
+class Two(NamedTuple):
     """Ann and Bob, each with a client and with ears."""
 
-    def __init__(self, there: Meeting, folder: Path, clients: list[Client], ears: list[Ears]):
-        self.there = there
-        self.folder = folder
-        self.ann, self.bob = clients
-        self.anns, self.bobs = ears
+    folder: Path
+    ann: Client
+    bob: Client
+    anns: Ears
+    bobs: Ears
 
     def done(self) -> list[str]:
         """What the server did."""
@@ -53,8 +53,7 @@ class Two:
 
     async def until_done(self, what: str, times: int = 1) -> None:
         """Wait until the server did something."""
-        while self.done().count(what) < times:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0.01)
+        await until(lambda: self.done().count(what) >= times)
 
     @asynccontextmanager
     async def waiting(self, client: Client) -> AsyncIterator[None]:
@@ -88,7 +87,7 @@ async def at(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncI
             if era == "handshake":
                 for client in (ann, bob):
                     await client.session.set_logging_level("debug")
-            yield Two(there, tmp_path / "shared", [ann, bob], ears)
+            yield Two(tmp_path / "shared", ann, bob, *ears)
 
 
 @both_eras

@@ -26,16 +26,14 @@ pytestmark = [
 ]
 
 TRANSPORTS: tuple[Transport, ...] = ("stdio", "http", "sse")
-COVERING = [("stdio", "sse"), ("http", "stdio"), ("sse", "http")]
-"""Pairs that have each transport on each side; for these the command is started quickly."""
 
 
 @asynccontextmanager
-async def proxied(server: Place, front: Transport, *, forked: bool) -> AsyncIterator[Place]:
+async def proxied(server: Place, front: Transport) -> AsyncIterator[Place]:
     """A proxy before a server, for clients on a transport."""
     if front == "stdio":
         given = ("--", *server.command) if server.command else ("--upstream", server.url)
-        yield command_of("proxy", *given, forked=forked)
+        yield command_of("proxy", *given)
         return
     upstream = ProxiedServer(server.command, server.url)
     async with (
@@ -58,7 +56,7 @@ async def done_at(place: Place) -> dict[str, Any]:
 async def test_a_client_gets_through_the_proxy_what_it_gets_without_it(front, back):
     with everything(back) as server:
         direct = await done_at(server)
-        async with proxied(server, front, forked=(front, back) in COVERING) as place:
+        async with proxied(server, front) as place:
             through = await done_at(place)
         for name, value in direct.items():
             assert (name, through[name]) == (name, value)
@@ -74,7 +72,7 @@ async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_h
             progress.append(told)
 
         async with (
-            proxied(server, "http", forked=True) as place,
+            proxied(server, "http") as place,
             client_of(place, ears, mode=MODERN) as client,
         ):
             call = client.call_tool
@@ -118,7 +116,7 @@ async def test_server_filesystem_does_the_same_behind_the_proxy(front, tmp_path)
     direct = await done(server)
     assert "denied" in str(direct)
     assert "dritte" in str(direct)
-    async with proxied(server, front, forked=False) as place:
+    async with proxied(server, front) as place:
         assert await done(place) == direct
 
 
@@ -145,7 +143,7 @@ async def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without
     with everything(back) as server:
         direct = await done(server)
         assert direct["sampled"]
-        async with proxied(server, "http", forked=False) as place:
+        async with proxied(server, "http") as place:
             through = await done(place)
         for name, value in direct.items():
             assert (name, through[name]) == (name, value)

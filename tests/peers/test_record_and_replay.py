@@ -8,7 +8,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +94,7 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
 async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(tmp_path):
     tape, server = tmp_path / "tape.jsonl", everything_command()
     slowly = ("sh", "-c", f"sleep 6; exec {shlex.join(server)}")
-    ours = (sys.executable, "-m", "folkmoot", "proxy", "--record", str(tape), "--", *slowly)
-    async with client_of(Place("stdio", command=ours)) as client:
+    async with client_of(command_of("proxy", "--record", str(tape), "--", *slowly)) as client:
         await client.call_tool("echo", {"message": "hi"})
         waiting = asyncio.ensure_future(client.call_tool(LONG, {"duration": 60, "steps": 2}))
         await until(lambda: f'"name":"{LONG}","arguments"' in tape.read_text().replace(" ", ""))

@@ -86,22 +86,17 @@ async def test_a_tool_is_run_as_a_task_through_the_gateway(transport, tmp_path):
 @pytest.mark.timeout(240)
 async def test_a_tool_is_run_as_a_task_through_the_proxy(transport, tmp_path):
     with everything(transport) as server:
-        async with proxied(server, "http", forked=False) as place:
+        async with proxied(server, "http") as place:
             check(await done_at(place, TOOL, tmp_path))
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay")
 def test_a_task_is_recorded_and_served_again(tmp_path):
     tape = tmp_path / "tape.jsonl"
-    server = everything_command()
-    recorded = run(
-        done_at(
-            command_of("proxy", "--record", str(tape), "--", *server, forked=False), TOOL, tmp_path
-        ),
-        120,
-    )
+    recording = command_of("proxy", "--record", str(tape), "--", *everything_command())
+    recorded = run(done_at(recording, TOOL, tmp_path), 120)
     check(recorded)
-    served = run(done_at(command_of("tape", "serve", str(tape), forked=False), TOOL, tmp_path), 250)
+    served = run(done_at(command_of("tape", "serve", str(tape)), TOOL, tmp_path), 250)
     assert served == recorded
 
 
