@@ -76,8 +76,7 @@ async def write_until_dark(outage: Outage, synchronous: Synchronous) -> None:
         outage.await_sync()
         async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
-                sender = people[number % len(people)]
-                tasks.create_task(write(office, outage, sender, number))
+                tasks.create_task(write(office, outage, people[number % len(people)], number))
 
 
 async def found_after(outage: Outage) -> Counter[tuple[str, str | None]]:
