@@ -223,7 +223,6 @@ async def test_whoever_has_an_official_name_keeps_it(world):
         )
     fresh = await accounts.recover("root", made.recovery_code)
     root = await accounts.authenticate(fresh.token)
-    assert root is not None
     assert root.handle == "root"
     await accounts.change_handle(root, "rooted")
     assert (await accounts.change_handle(root, "root")).new_handle == "root"

@@ -80,7 +80,6 @@ class Home:
 
     def private_key(self) -> bytes:
         keys = KeyStore(self.folder / "device-keys.json").find(self.hub, self.handle)
-        assert keys is not None
         return decode(keys.current.written())
 
 

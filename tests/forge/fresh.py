@@ -52,12 +52,8 @@ def set_streams(environ: Mapping[str, str]) -> None:
     opened: dict[str, Any] = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     for number, (name, before) in enumerate(opened.items()):
         writes = name != "stdin"
-        binary = open(  # noqa: SIM115
-            number,
-            "wb" if writes else "rb",
-            buffering=0 if unbuffered and writes else -1,
-            closefd=False,
-        )
+        mode, buffering = ("wb", 0 if unbuffered else -1) if writes else ("rb", -1)
+        binary = open(number, mode, buffering=buffering, closefd=False)  # noqa: SIM115
         stream = io.TextIOWrapper(
             binary,
             encoding=before.encoding,
