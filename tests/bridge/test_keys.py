@@ -70,7 +70,6 @@ def test_a_key_is_made_once_in_a_file_that_only_its_owner_can_read(tmp_path):
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
     found = store.find_published(HUB, made.current.public)
-    assert found is not None
     store.rename(found, "countess")
     assert store.find(HUB, "ada") is None
     assert store.find(HUB, "countess").current.written() == made.current.written()
