@@ -37,13 +37,8 @@ async def test_a_message_is_shown_with_the_members_of_the_specification(office, 
         "created_at": NOON,
         "unread": True,
     }
-    e2e = {
-        **plain,
-        "id": sealed.message_id,
-        "body": None,
-        "encryption_mode": "e2e",
-        "encrypted_payload": msgspec.to_builtins(payload()),
-    }
+    changed = {"id": sealed.message_id, "body": None, "encryption_mode": "e2e"}
+    e2e = {**plain, **changed, "encrypted_payload": msgspec.to_builtins(payload())}
     assert msgspec.to_builtins(page.messages) == [e2e, plain]
 
 
