@@ -191,7 +191,6 @@ async def test_nicknames_are_nowhere_readable_in_the_database(world, tmp_path):
     (contact,) = (await world.accounts.contacts(alice)).contacts
     assert contact.nickname == "Schnuckelchen"
     kept = await world.accounts.belongings(alice.id)
-    assert kept is not None
     assert [each.nickname for each in kept.contacts] == ["Schnuckelchen"]
     [(stored,)] = await world.rows("SELECT nickname FROM contacts")
     assert "Schnuckelchen" not in stored

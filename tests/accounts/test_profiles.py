@@ -6,34 +6,32 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, refused, world
+from tests.accounts.support import DAY, START, refused
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.mark.requirement("tool.set-profile.only-given")
-async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path):
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        before = new.account
-        here.clock.advance(DAY)
-        changes: dict[str, Any] = {
-            "display_name": "Alice Wonderland",
-            "bio": "Curiouser\nand curiouser \U0001f407",
-            "privacy": "contacts_only",
-            "status": "online",
-            "client_public_key": KEY,
-        }
-        for field, value in changes.items():
-            after = await here.accounts.set_profile(before, **{field: value})
-            for name in before.__struct_fields__:
-                expected = value if name == field else getattr(before, name)
-                assert name == "updated_at" or getattr(after, name) == expected
-            assert after.updated_at == START + DAY
-            assert await here.accounts.authenticate(new.token) == after
-            before = after
-        emptied = await here.accounts.set_profile(before, bio="", status="", client_public_key="")
-        assert (emptied.bio, emptied.status, emptied.client_public_key) == ("", "", None)
+async def test_only_the_fields_that_are_given_change_and_the_time_with_them(world, new):
+    before = new.account
+    world.clock.advance(DAY)
+    changes: dict[str, Any] = {
+        "display_name": "Alice Wonderland",
+        "bio": "Curiouser\nand curiouser \U0001f407",
+        "privacy": "contacts_only",
+        "status": "online",
+        "client_public_key": KEY,
+    }
+    for field, value in changes.items():
+        after = await world.accounts.set_profile(before, **{field: value})
+        for name in before.__struct_fields__:
+            expected = value if name == field else getattr(before, name)
+            assert name == "updated_at" or getattr(after, name) == expected
+        assert after.updated_at == START + DAY
+        assert await world.accounts.authenticate(new.token) == after
+        before = after
+    emptied = await world.accounts.set_profile(before, bio="", status="", client_public_key="")
+    assert (emptied.bio, emptied.status, emptied.client_public_key) == ("", "", None)
 
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
@@ -70,7 +68,6 @@ async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_on
     change = await world.accounts.change_handle(new.account, "alice_v2")
     seen = await world.accounts.authenticate(new.token)
     assert seen == change.account
-    assert seen is not None
     assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
 

@@ -282,7 +282,6 @@ async def test_everything_that_belongs_to_an_account_can_be_taken_away(world):
     change = await accounts.change_handle(alice, "alice_v2")
     found = await accounts.belongings(alice.id)
     assert world.store.long_reads == 1
-    assert found is not None
     assert (found.account, found.redirects) == (change.account, {"alice": change.redirects_until})
     assert [contact.handle for contact in found.contacts] == [
         "invited",

@@ -172,8 +172,7 @@ async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world)
     code = (await accounts.invite_for("gina")).code
     several = [accounts.register("gina", invite_code=code) for _ in range(4)]
     ended = await asyncio.gather(*several, return_exceptions=True)
-    names = sorted(type(each).__name__ for each in ended)
-    assert names == [*["InviteClaimed"] * 3, "Registered"]
+    assert sorted(type(each).__name__ for each in ended) == [*["InviteClaimed"] * 3, "Registered"]
 
 
 @pytest.mark.sqlite("stops its writer's thread")
@@ -224,7 +223,6 @@ async def test_whoever_has_an_official_name_keeps_it(world):
         )
     fresh = await accounts.recover("root", made.recovery_code)
     root = await accounts.authenticate(fresh.token)
-    assert root is not None
     assert root.handle == "root"
     await accounts.change_handle(root, "rooted")
     assert (await accounts.change_handle(root, "root")).new_handle == "root"

@@ -124,20 +124,21 @@ class Desk:
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """What a tool answers through the bridge; an error of the hub's fails the test."""
-        result = await self.request("tools/call", name=tool, arguments=arguments)
-        [block] = result["content"]
-        payload = json.loads(block["text"])
-        assert not result.get("isError"), payload
+        is_error, payload = await self._called(tool, arguments)
+        assert not is_error, payload
         return payload
 
     async def refused(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """What a call that is refused is answered: a result of the specification's shape."""
+        is_error, payload = await self._called(tool, arguments)
+        assert (is_error, type(payload["error"])) == (True, str), payload
+        return dict(payload)
+
+    async def _called(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
         result = await self.request("tools/call", name=tool, arguments=arguments)
         [block] = result["content"]
-        payload: dict[str, Any] = json.loads(block["text"])
-        assert (result["isError"], block["type"]) == (True, "text"), payload
-        assert isinstance(payload["error"], str)
-        return payload
+        assert block["type"] == "text"
+        return result.get("isError", False), json.loads(block["text"])
 
     async def request(self, method: str, **params: Any) -> Any:
         request = Request(id=next(self._ids), method=method, params={**params, "_meta": META})

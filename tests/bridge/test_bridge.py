@@ -198,8 +198,7 @@ async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(
 async def deliver(there: Town, sender: Desk, to: str, content: bytes, key: DeviceKey) -> str:
     """Send a box that another program made."""
     hub = sender.bridge.device.hub
-    profile = await hub.call("msg/lookup", handle=to)
-    payload = seal(key, profile["client_public_key"], content)
+    payload = seal(key, (await hub.call("msg/lookup", handle=to))["client_public_key"], content)
     box = {name: getattr(payload, name) for name in payload.__struct_fields__}
     sent = await hub.call("msg/send", to=to, encrypted_payload=box)
     message_id: str = sent["message_id"]

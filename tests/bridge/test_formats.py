@@ -54,8 +54,7 @@ class App:
         await self.hub.call("msg/send", to=to, encrypted_payload=payload)
 
     def opened(self, payload: dict[str, str]) -> str:
-        sender = PublicKey(decode(payload["sender_public_key"]))
-        box = Box(self.key, sender)
+        box = Box(self.key, PublicKey(decode(payload["sender_public_key"])))
         return box.decrypt(decode(payload["ciphertext"]), decode(payload["nonce"])).decode()
 
 

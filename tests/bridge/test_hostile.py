@@ -205,8 +205,7 @@ async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(to
     assert (await one_shown(bob))["body"] == "Sealed."
 
     def lie(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
-        said = {**answer, "encryption_mode": "server_assisted"}
-        return said if tool == "msg/send" else None
+        return {**answer, "encryption_mode": "server_assisted"} if tool == "msg/send" else None
 
     town.lie = lie
     sent = await ada.call("msg/send", to="bob", body="Sealed too.")

@@ -70,12 +70,9 @@ def test_a_key_is_made_once_in_a_file_that_only_its_owner_can_read(tmp_path):
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
     found = store.find_published(HUB, made.current.public)
-    assert found is not None
     store.rename(found, "countess")
     assert store.find(HUB, "ada") is None
-    renamed = store.find(HUB, "countess")
-    assert renamed is not None
-    assert renamed.current.written() == made.current.written()
+    assert store.find(HUB, "countess").current.written() == made.current.written()
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
@@ -127,9 +124,7 @@ def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path, ring):
     made = store.make(HUB, "ada", 0, keyring=True)
     assert made.current.written() not in store.path.read_text()
     assert list(ring.kept.values()) == [made.current.written()]
-    found = store.find(HUB, "ada")
-    assert found is not None
-    assert found.current.written() == made.current.written()
+    assert store.find(HUB, "ada").current.written() == made.current.written()
     assert store.rotate(HUB, "ada", DeviceKey.fresh(), 0).current.written() in ring.kept.values()
     ring.kept.clear()
     with pytest.raises(e.DeviceKeyUnusable, match="keyring no longer has"):

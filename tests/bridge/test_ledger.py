@@ -38,6 +38,11 @@ def open_ledger() -> Iterator[Open]:
         yield opened
 
 
+@pytest.fixture
+def ledger(tmp_path: Path, open_ledger: Open) -> Ledger:
+    return open_ledger(tmp_path / "bridge.db")
+
+
 def seen(message_id: str, box: str | None = None, peer: str = "bob") -> SeenLetter:
     return SeenLetter(box, message_id, "thread", peer, False, "")
 
@@ -80,16 +85,13 @@ def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(tmp_path, 
         for n in range(SLACK + 20):
             ledger.note_seen(ME, seen(str(n), f"box {n}"))
     assert ledger.by_digest(ME, "box 0") is None
-    newest = ledger.by_id(ME, str(SLACK + 19))
-    assert newest is not None
-    assert newest.digest == f"box {SLACK + 19}"
+    assert ledger.by_id(ME, str(SLACK + 19)).digest == f"box {SLACK + 19}"
     with ledger.changing() as db:
         kept = db.execute("SELECT count(*) FROM letters").fetchone()[0]
     assert kept <= 10 + SLACK
 
 
-def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path, open_ledger):
-    ledger = open_ledger(tmp_path / "bridge.db")
+def test_what_was_sent_is_known_before_and_after_it_has_a_place(ledger):
     ledger.note_sent(ME, "box", "bob", "key")
     assert ledger.by_digest(ME, "box") == SeenLetter("box", None, None, "bob", True, "key")
     ledger.note_place(ME, "box", "id", "thread")
@@ -104,9 +106,8 @@ def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path, open_l
     assert ledger.by_id("next key", "id") is not None
 
 
-def test_no_pin_is_given_up_for_another(tmp_path, open_ledger, monkeypatch):
+def test_no_pin_is_given_up_for_another(ledger, monkeypatch):
     monkeypatch.setattr(module, "MAX_PINS", 3)
-    ledger = open_ledger(tmp_path / "bridge.db")
     for n in range(3):
         ledger.trust(ME, f"p{n}", "key", 0)
     with pytest.raises(e.BridgeStateUnusable, match="forget some"):
@@ -114,8 +115,7 @@ def test_no_pin_is_given_up_for_another(tmp_path, open_ledger, monkeypatch):
     assert ledger.trust(ME, "p0", "other", 0).key == "key"
 
 
-def test_pins_of_another_device_never_take_the_place_of_those_here(tmp_path, open_ledger):
-    ledger = open_ledger(tmp_path / "bridge.db")
+def test_pins_of_another_device_never_take_the_place_of_those_here(ledger):
     ledger.trust(ME, "bob", "one", 0)
     assert not ledger.recall(ME, PinnedKey("bob", "two", 5))
     assert ledger.recall(ME, PinnedKey("bob", "one", 5))
@@ -159,10 +159,7 @@ def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_anot
     assert open_ledger(path).pins(ME) == [PinnedKey("bob", "key", 5, letters=True, verified=True)]
 
 
-def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(
-    tmp_path, open_ledger
-):
-    ledger = open_ledger(tmp_path / "bridge.db")
+def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(ledger):
     ledger.trust(ME, "bob", "one", 0)
     assert ledger.recall(ME, PinnedKey("bob", "one", 5, letters=True, verified=True))
     assert ledger.pin_of(ME, "bob") == PinnedKey("bob", "one", 0, letters=True, verified=True)
@@ -170,12 +167,10 @@ def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_anothe
     assert ledger.pin_of(ME, "bob") == PinnedKey("bob", "two", 10)
     ledger.accept(ME, "bob", "one", 20)
     pin = ledger.pin_of(ME, "bob")
-    assert pin is not None
     assert (pin.key, pin.verified) == ("one", True)
 
 
-def test_messages_are_found_by_the_beginning_of_their_ids(tmp_path, open_ledger):
-    ledger = open_ledger(tmp_path / "bridge.db")
+def test_messages_are_found_by_the_beginning_of_their_ids(ledger):
     names = [f"0123456{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
     for name in names:
         ledger.note_seen(ME, seen(name))

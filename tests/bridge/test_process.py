@@ -76,12 +76,10 @@ class Home:
 
     def client(self, era: str, errors: Any) -> Client:
         """The SDK's client, which starts the bridge."""
-        bridge = forked_client(["bridge"], env=self.env, errors=errors)
-        return Client(bridge, mode=ERAS[era])
+        return Client(forked_client(["bridge"], env=self.env, errors=errors), mode=ERAS[era])
 
     def private_key(self) -> bytes:
         keys = KeyStore(self.folder / "device-keys.json").find(self.hub, self.handle)
-        assert keys is not None
         return decode(keys.current.written())
 
 

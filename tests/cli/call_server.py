@@ -15,22 +15,13 @@ from typing import Any
 VERSION = "io.modelcontextprotocol/protocolVersion"
 INFO = {"name": "harbour\x1b[2J", "version": "2"}
 CAPABILITIES = {"tools": {}, "resources": {}, "prompts": {}}
-TIDE = {
-    "type": "object",
-    "properties": {
-        "port": {"type": "string"},
-        "hours": {"type": "integer"},
-        "exact": {"type": ["boolean", "null"]},
-        "more": {},
-    },
-    "required": ["port"],
-}
+FLAG = {"type": ["boolean", "null"]}
+TAKES = {"port": {"type": "string"}, "hours": {"type": "integer"}, "exact": FLAG, "more": {}}
+TIDE = {"type": "object", "properties": TAKES, "required": ["port"]}
+OTHERS = ("noisy", "fail", "refuse", "picture")
 TOOLS = [
     {"name": "tide", "description": "High water.\n\nMore.", "inputSchema": TIDE},
-    {"name": "noisy", "inputSchema": {"type": "object"}},
-    {"name": "fail", "inputSchema": {"type": "object"}},
-    {"name": "refuse", "inputSchema": {"type": "object"}},
-    {"name": "picture", "inputSchema": {"type": "object"}},
+    *({"name": name, "inputSchema": {"type": "object"}} for name in OTHERS),
 ]
 SCORE = {"score": {"type": "number", "x-mcp-header": "Score"}}
 MISMARKED = {"name": "mismarked", "inputSchema": {"type": "object", "properties": SCORE}}

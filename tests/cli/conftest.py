@@ -199,8 +199,7 @@ def start_hub(cli: Cli) -> Iterator[StartHub]:
     def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
         pipe, env = subprocess.PIPE, {**cli.environ, **variables}
         streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
-        serve = ["serve", "--port", "0", *arguments]
-        process = begin(serve, cwd=cli.folder, env=env, **streams)
+        process = begin(["serve", "--port", "0", *arguments], cwd=cli.folder, env=env, **streams)
         said = ""
         for line in process.stdout:
             said += line

@@ -62,8 +62,7 @@ class Scripted:
 def found(method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
     """The route of a request, and what its path names."""
     for endpoint in ENDPOINTS:
-        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", endpoint.path)
-        match = re.fullmatch(pattern, path)
+        match = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", endpoint.path), path)
         if endpoint.method == method and match is not None:
             return endpoint, match.groupdict()
     raise LookupError(path)
@@ -78,8 +77,7 @@ def whole(schema: dict[str, Any], told: Any) -> Any:
     if not isinstance(told, dict) or "properties" not in schema:
         return told
     for name in schema["required"]:
-        inner = schema["properties"][name]
-        told.setdefault(name, empty(inner))
+        told.setdefault(name, empty(schema["properties"][name]))
     return {name: whole(schema["properties"].get(name, {}), value) for name, value in told.items()}
 
 

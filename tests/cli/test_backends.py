@@ -9,7 +9,6 @@ import stat
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -17,6 +16,7 @@ from folkmoot.cli.backends_show import row
 from folkmoot.cli.output import ExitCode
 from folkmoot.relay.upstream.model import BackendView
 from tests.cli.conftest import Cli
+from tests.harness import ask, run
 
 SCRIPT = Path(__file__).with_name("small_backend.py")
 SCHEMA = {"type": "object"}
@@ -170,10 +170,9 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     assert [each["text"] for each in found if each["subject"] == "backends"] == [
         "small: 1 tool changed or new, held back until accepted"
     ]
-    with urlopen(f"{hub.url}/health/ready") as ready:
-        assert json.load(ready)["held_tools"] == {"small": 1}
-    with urlopen(f"{hub.url}/metrics") as metrics:
-        assert b'folkmoot_backend_held_tools{namespace="small"} 1.0' in metrics.read()
+    assert run(ask(hub.port, "/health/ready")).json()["held_tools"] == {"small": 1}
+    metrics = run(ask(hub.port, "/metrics")).text
+    assert 'folkmoot_backend_held_tools{namespace="small"} 1.0' in metrics
 
     accepted = cli("backends", "accept", "--all", "--digest", shown.split()[-1])
     assert accepted == (0, "Accepted small:help.\n", "")
@@ -273,18 +272,15 @@ def test_servers_are_taken_from_a_clients_file(cli, tmp_path):
 def test_what_another_file_describes_is_removed_there(cli, tmp_path):
     (tmp_path / "mcp.json").write_text('{"servers": {\n"web": {"url": "http://h/"}}}')
     (tmp_path / "hub.toml").write_text('gateway.mcp_servers = ["mcp.json"]\n')
-    ran = cli("backends", "remove", "web", "--config", "hub.toml")
-    assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
-    assert ran.err == (
-        "folkmoot: error: web is imported from mcp.json:2 by gateway.mcp_servers. "
-        "Remove it there, or disable it.\n"
-    )
+    told = "web is imported from mcp.json:2 by gateway.mcp_servers. Remove it there, or disable it."
+    remove = ("backends", "remove", "web", "--config", "hub.toml")
+    cli.fails(*remove, told=told, code=ExitCode.SETTINGS)
     take = ("backends", "add", "--no-test", "--from", "mcp.json", "--everyone")
     assert cli(*take, "web", "--config", "hub.toml").code == 0
     assert (
         cli.json("backends", "list", "--config", "hub.toml")["backends"][0]["target"] == "http://h/"
     )
-    assert cli("backends", "remove", "web", "--config", "hub.toml").code == 0
+    assert cli(*remove).code == 0
 
 
 def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(cli, server, tmp_path):

@@ -41,8 +41,7 @@ def calling(someone: Cli, tool: str, *options: str, **arguments: Any) -> Any:
     ran = someone("bridge", *options, given=f"{json.dumps(request)}\n")
     assert ran.code == 0, ran
     [line] = ran.out.splitlines()
-    answer = json.loads(line)
-    return json.loads(answer["result"]["content"][0]["text"])
+    return json.loads(json.loads(line)["result"]["content"][0]["text"])
 
 
 @pytest.mark.long

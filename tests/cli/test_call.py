@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from folkmoot.clock import SystemClock
 from folkmoot.relay import caller
+from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 from tests.cli import call_server
 from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
@@ -120,16 +125,19 @@ async def test_a_server_that_wants_to_know_who_calls_is_told_once(cli):
         await asyncio.to_thread(cli.fails, "call", place.url, told=said)
 
 
-async def test_a_server_that_is_silent_to_discovery_is_an_older_one(monkeypatch):
-    from folkmoot.clock import SystemClock
-    from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
-
-    monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
-    server = ProxiedServer(tuple(start("silent")))
+@asynccontextmanager
+async def calling(*command: str, **options: float) -> AsyncIterator[Any]:
+    """A server that a command starts, as the command line calls it."""
     async with (
-        server.upstream(SystemClock(), ProxyOptions()) as there,
-        caller.calling(there.connect) as one,
+        ProxiedServer(command).upstream(SystemClock(), ProxyOptions()) as there,
+        caller.calling(there.connect, **options) as one,
     ):
+        yield one
+
+
+async def test_a_server_that_is_silent_to_discovery_is_an_older_one(monkeypatch):
+    monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
+    async with calling(*start("silent")) as one:
         assert one.version == "2025-11-25"
         assert len(await one.listed("tools/list", "tools")) == 5
 
@@ -175,17 +183,9 @@ def test_a_name_that_is_wider_than_the_terminal_is_not_cut(cli):
 @pytest.mark.requirement("proxy.slow-start")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(era, monkeypatch):
-    from folkmoot.clock import SystemClock
-    from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
-
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.05)
-
     slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
-    server = ProxiedServer((sys.executable, "-IS", "-c", slow, era))
-    async with (
-        server.upstream(SystemClock(), ProxyOptions()) as there,
-        caller.calling(there.connect, seconds=0.2) as client,
-    ):
+    async with calling(sys.executable, "-IS", "-c", slow, era, seconds=0.2) as client:
         assert client.era.value == era
 
 

@@ -45,10 +45,8 @@ def test_check_says_that_a_file_is_right(cli, tmp_path):
     ran = cli("config", "check", "moot.toml")
     assert ran == (0, "moot.toml is valid: 1 setting in effect.\n", "")
     assert cli("config", "check", "--config", "moot.toml") == ran
-    told = "give the file once"
-    cli.fails(
-        "config", "check", "moot.toml", "--config", "other.toml", told=told, code=ExitCode.USAGE
-    )
+    twice = ("moot.toml", "--config", "other.toml")
+    cli.fails("config", "check", *twice, told="give the file once", code=ExitCode.USAGE)
     assert cli("config", "check").out == ("There is no settings file. The environment is valid.\n")
 
 

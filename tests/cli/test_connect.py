@@ -187,10 +187,8 @@ def test_an_entry_of_the_same_name_is_replaced_only_by_force(connect, tmp_path):
     assert connect("cursor").code == 0
     before = path.read_text()
     again = connect("cursor", "--url", "http://127.0.0.1:1")
-    assert again.code == ExitCode.FAILED
-    assert again.err == (
-        f'folkmoot: error: {path}: it already has an entry "folkmoot". --force replaces it.\n'
-    )
+    told = f'folkmoot: error: {path}: it already has an entry "folkmoot". --force replaces it.\n'
+    assert (again.code, again.err) == (ExitCode.FAILED, told)
     assert path.read_text() == before
     assert connect("cursor", "--url", "http://127.0.0.1:1", "--force").code == 0
     entry = json.loads(path.read_text())["mcpServers"]["folkmoot"]

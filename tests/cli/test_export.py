@@ -59,8 +59,7 @@ async def talk(hub: Hub, ada: Account, bob: Account) -> None:
         await say(ada_here, room, f"said in {room}")
     await hub.rooms.depart(ada_here, "left")
     await hub.rooms.visit(ada_here, "kicked")
-    kick = envelope("room.kick", {"participant": "ada"})
-    await hub.rooms.post(bob_here, "kicked", kick)
+    await hub.rooms.post(bob_here, "kicked", envelope("room.kick", {"participant": "ada"}))
     await say(bob_here, "bobs", "Bob's business")
 
 

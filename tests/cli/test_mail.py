@@ -58,10 +58,7 @@ def test_people_are_found_kept_and_kept_away(ada, bob):
     assert ada("contacts", "remove", "bob").code == 0
     assert ada("contacts") == (0, "", "No contacts.\n")
     assert ada("block", "bob").code == 0
-    refused = bob("send", "ada", "Hello?")
-    assert refused == (
-        ExitCode.FAILED, "", "folkmoot: error: Cannot send message to this user.\n",
-    )  # fmt: skip
+    bob.fails("send", "ada", "Hello?", told="folkmoot: error: Cannot send message to this user.\n")
     assert ada("unblock", "bob").code == 0
     assert bob("send", "ada", "Hello!").code == 0
     assert ada("lookup", "nobody").err == "folkmoot: error: User not found.\n"

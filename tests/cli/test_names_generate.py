@@ -35,23 +35,16 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.requirement("names.namespaces-md")
 def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(cli, project):
     page = project / "NAMESPACES.md"
-    missing = cli("names", "doc", "--check")
-    assert (missing.code, missing.err) == (
-        1,
-        f"folkmoot: error: {page} does not exist. 'folkmoot names doc' writes it.\n",
-    )
+    told = f"folkmoot: error: {page} does not exist. 'folkmoot names doc' writes it.\n"
+    cli.fails("names", "doc", "--check", told=told)
     assert cli("names", "doc") == Ran(0, f"{page} written.\n", "")
     assert cli("names", "doc") == Ran(0, f"{page} is up to date.\n", "")
     assert cli("names", "doc", "--check").code == 0
     offer(project, "Make a note.")
-    assert cli("names", "doc", "--check") == Ran(
-        1,
-        f"{page} is out of date:\n  The tool mynotes:create_note has another description now.\n",
-        "",
-    )
-    assert (
-        "+| create_note | mynotes:create_note | Make a note. |" in cli("names", "doc", "--diff").out
-    )
+    told = f"{page} is out of date:\n  The tool mynotes:create_note has another description now.\n"
+    assert cli("names", "doc", "--check") == Ran(1, told, "")
+    row = "+| create_note | mynotes:create_note | Make a note. |"
+    assert row in cli("names", "doc", "--diff").out
     assert cli("names", "doc", "--output", "-").out.startswith("# MCP Namespace Registry\n")
     assert cli("names", "doc") == Ran(0, f"{page} changed.\n", "")
 

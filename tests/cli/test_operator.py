@@ -90,8 +90,7 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
     with ExitStack() as stack:
 
         def answer(*answers: tuple[int, bytes]) -> None:
-            lock = stack.enter_context((folder / "hub.lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(stack.enter_context((folder / "hub.lock").open("w")), fcntl.LOCK_EX)
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(folder / "control.sock"))
             listener.listen()

@@ -31,8 +31,7 @@ def envelope_of(process: Forked) -> Any:
 
 def is_end(process: Forked) -> tuple[int, str]:
     """How it ended and what it said last on stderr."""
-    code = process.wait(60)
-    return code, process.stderr.read()
+    return process.wait(60), process.stderr.read()
 
 
 def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room, ada, bob):

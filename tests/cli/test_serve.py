@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from folkmoot.settings import load
 from folkmoot.store import inspect_database
 from tests.cli.conftest import StartHub, execute
 from tests.forge.forked import Forked
+from tests.harness import ask, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +48,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
     snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])
     assert snippet == {"mcpServers": {"folkmoot": {"url": f"{hub.url}/mcp"}}}
-    with urllib.request.urlopen(f"{hub.url}/health", timeout=30) as answer:
-        assert answer.status == 200
+    assert run(ask(hub.port, "/health")).status == 200
     ended = hub.stop(number)
     assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
     logged = [json.loads(line)["message"] for line in ended.err.splitlines()]
@@ -63,8 +62,7 @@ def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub):
     finally:
         signal.signal(signal.SIGHUP, ignored)
     hub.process.send_signal(signal.SIGHUP)
-    with urllib.request.urlopen(f"{hub.url}/health", timeout=30) as answer:
-        assert answer.status == 200
+    assert run(ask(hub.port, "/health")).status == 200
     assert hub.stop().code == ExitCode.OK
 
 

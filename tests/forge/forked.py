@@ -36,13 +36,9 @@ class Forge:
         self._socket, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "tests.forge.program", str(number)],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[number],
-            )
+            command = [sys.executable, "-m", "tests.forge.program", str(number)]
+            silent = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+            self._child = subprocess.Popen(command, cwd=ROOT, pass_fds=[number], **silent)
         atexit.register(self._close)
 
     def order(self, what: object, *descriptors: int) -> int:

@@ -52,20 +52,12 @@ def set_streams(environ: Mapping[str, str]) -> None:
     opened: dict[str, Any] = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     for number, (name, before) in enumerate(opened.items()):
         writes = name != "stdin"
-        binary = open(  # noqa: SIM115
-            number,
-            "wb" if writes else "rb",
-            buffering=0 if unbuffered and writes else -1,
-            closefd=False,
-        )
-        stream = io.TextIOWrapper(
-            binary,
-            encoding=before.encoding,
-            errors=before.errors,
-            newline="\n" if writes else None,
-            line_buffering=name == "stderr" or binary.isatty(),
-            write_through=unbuffered and writes,
-        )
+        mode, buffering = ("wb", 0 if unbuffered else -1) if writes else ("rb", -1)
+        binary = open(number, mode, buffering=buffering, closefd=False)  # noqa: SIM115
+        text = {"encoding": before.encoding, "errors": before.errors}
+        flushed = {"line_buffering": name == "stderr" or binary.isatty()}
+        flushed["write_through"] = unbuffered and writes
+        stream = io.TextIOWrapper(binary, newline="\n" if writes else None, **text, **flushed)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

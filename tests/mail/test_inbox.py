@@ -37,13 +37,8 @@ async def test_a_message_is_shown_with_the_members_of_the_specification(office, 
         "created_at": NOON,
         "unread": True,
     }
-    e2e = {
-        **plain,
-        "id": sealed.message_id,
-        "body": None,
-        "encryption_mode": "e2e",
-        "encrypted_payload": msgspec.to_builtins(payload()),
-    }
+    changed = {"id": sealed.message_id, "body": None, "encryption_mode": "e2e"}
+    e2e = {**plain, **changed, "encrypted_payload": msgspec.to_builtins(payload())}
     assert msgspec.to_builtins(page.messages) == [e2e, plain]
 
 
@@ -108,7 +103,6 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
     sent = await office.write_some(alice, bob, 3)
     await office.write_some(alice, carol, 3)
     cursor = (await office.mail.inbox(bob, limit=1)).next_cursor
-    assert cursor is not None
     assert cursor != (await office.mail.inbox(bob, limit=1)).next_cursor
     wrong = "cursor must be the next_cursor of an earlier answer"
     for reader, asked in ((carol, {}), (bob, {"thread_id": sent[0].thread_id})):

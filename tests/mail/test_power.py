@@ -76,8 +76,7 @@ async def write_until_dark(outage: Outage, synchronous: Synchronous) -> None:
         outage.await_sync()
         async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
-                sender = people[number % len(people)]
-                tasks.create_task(write(office, outage, sender, number))
+                tasks.create_task(write(office, outage, people[number % len(people)], number))
 
 
 async def found_after(outage: Outage) -> Counter[tuple[str, str | None]]:
@@ -88,7 +87,6 @@ async def found_after(outage: Outage) -> Counter[tuple[str, str | None]]:
         copies: Counter[tuple[str, str | None]] = Counter()
         for (user_id,) in await office.rows("SELECT id FROM users"):
             account = await office.accounts.account(user_id)
-            assert account is not None
             for thread in (await office.mail.threads(account)).threads:
                 ask = partial(office.mail.inbox, account, thread_id=thread.id, peek=True)
                 async for page in pages(ask):

@@ -11,7 +11,7 @@ from nacl.public import Box, PublicKey
 
 from folkmoot.core import errors as e
 from folkmoot.mail import PRIORITIES
-from tests.mail.support import NOON, opened, payload, private_key_of, refused
+from tests.mail.support import NOON, payload, private_key_of, refused
 from tests.stores import ON_POSTGRES
 
 EVERY_PLANE = "".join(chr(plane * 0x10000 + 0x1234) for plane in range(17)) + "\0\x01\u202e\uffff"
@@ -61,16 +61,14 @@ async def test_every_character_comes_back_unchanged(office, alice, bob, text):
 
 
 @pytest.mark.requirement("crypto.e2e-as-given", "crypto.e2e-returned", "crypto.mode-indicator")
-async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path):
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bob")
-        given = payload()
-        sent = await office.mail.send(alice, "bob", encrypted_payload=given)
-        assert sent.encryption_mode == "e2e"
-        for reader in (alice, bob):
-            [message] = (await office.mail.inbox(reader, thread_id=sent.thread_id)).messages
-            assert (message.body, message.encryption_mode) == (None, "e2e")
-            assert message.encrypted_payload == given
+async def test_an_encrypted_payload_comes_back_exactly_as_given(office, alice, bob):
+    given = payload()
+    sent = await office.mail.send(alice, "bob", encrypted_payload=given)
+    assert sent.encryption_mode == "e2e"
+    for reader in (alice, bob):
+        [message] = (await office.mail.inbox(reader, thread_id=sent.thread_id)).messages
+        assert (message.body, message.encryption_mode) == (None, "e2e")
+        assert message.encrypted_payload == given
 
 
 @pytest.mark.requirement("priority.levels", "priority.advisory")

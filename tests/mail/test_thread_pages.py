@@ -51,8 +51,7 @@ async def act(office: PostOffice, chance: random.Random, people: list[Account]) 
             people[people.index(one)] = changed
         case 14 if chance.random() < 0.5:
             code = await accounts.create_invite(one, f"welcome {number}")
-            handle = f"guest_{number}"
-            made = await accounts.register(handle, invite_code=code, also=mail.welcome)
+            made = await accounts.register(f"guest_{number}", invite_code=code, also=mail.welcome)
             people.append(made.account)
         case _ if len(people) > 4:
             people.remove(one)

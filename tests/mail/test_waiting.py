@@ -118,7 +118,6 @@ async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office, ali
     thread = {"thread_id": sent.thread_id}
     heard = []
     async for event in everything:
-        assert isinstance(event, Event)
         heard.append(event)
         if len(heard) == 3:
             await everything.close()
@@ -159,7 +158,6 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
         await office.bus.publish("mail.end", {})
         heard = set()
         async for event in everything:
-            assert isinstance(event, Event)
             if event.subject == "mail.end":
                 await everything.close()
             else:

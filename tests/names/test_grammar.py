@@ -181,19 +181,12 @@ def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(text, na
             assert rule_of(what, name) is not None
 
 
+PATHS = (
+    "{id}", "{doc_id}/tables/{table}", "report-{day}.md", "{path*}", "{+path}", "plain",
+    "{id}{?limit,format}", "{id}?limit={limit}", "{id}?limit={limit}{&format}",
+)  # fmt: skip
 TEMPLATES = {
-    None: [
-        "myproject://docs/{id}",
-        "myproject://docs/{doc_id}/tables/{table}",
-        "myproject://docs/report-{day}.md",
-        "myproject://docs/{path*}",
-        "myproject://docs/{+path}",
-        "myproject://docs{/path*}",
-        "myproject://docs/{id}{?limit,format}",
-        "myproject://docs/{id}?limit={limit}",
-        "myproject://docs/{id}?limit={limit}{&format}",
-        "myproject://docs/plain",
-    ],
+    None: ["myproject://docs{/path*}", *(f"myproject://docs/{path}" for path in PATHS)],
     "id-characters": ["myproject://docs/{id", "myproject://docs/{}"],
     "id-dots": ["myproject://docs/{id}/.."],
     "id-empty": ["myproject://docs{?limit}"],

@@ -204,16 +204,10 @@ def test_a_file_that_is_not_there_is_a_problem():
     assert told == "nor.json: there is no such file"
 
 
+MEMBERS = st.sampled_from(["command", "args", "url", "env", "headers", "type", "abc", "-"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "http://h", "${A}", "$"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["command", "args", "url", "env", "headers", "type", "abc", "-"]),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner, max_size=4),
     max_leaves=12,
 )
 

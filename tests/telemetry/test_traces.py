@@ -4,10 +4,9 @@ import asyncio
 import logging
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from opentelemetry import trace
@@ -20,6 +19,7 @@ from starlette.routing import Route
 from folkmoot.core import errors as e
 from folkmoot.telemetry import tracing
 from folkmoot.telemetry.traces import MAX_QUEUED_SPANS, Traces, traces_url
+from tests.cli.scripted import served
 from tests.harness import ask, serving
 
 SECRET = "sk_" + "ab" * 32
@@ -30,54 +30,31 @@ class Collector:
     """A little OTLP receiver that keeps what it is sent."""
 
     def __init__(self) -> None:
+        self.url = ""
         self.paths: list[str] = []
         self.resources: dict[str, str] = {}
         self.spans: list[Span] = []
         self.raw = b""
-        collector = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                collector.keep(self.path, body)
-                self.send_response(200)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-
-    def keep(self, path: str, body: bytes) -> None:
-        self.paths.append(path)
+    def answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        self.paths.append(asked.path)
         self.raw += body
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.resources |= {a.key: a.value.string_value for a in group.resource.attributes}
             for scope in group.scope_spans:
                 self.spans += scope.spans
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+        return 200, b""
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     made = Collector()
-    yield made
-    made.close()
+    with served(made.answer) as made.url:
+        yield made
 
 
 def started(url: str) -> Traces:
-    traces = tracing.start(url, service_name="plaza", version="1.2.3")
-    assert traces is not None
-    return traces
+    return tracing.start(url, service_name="plaza", version="1.2.3")
 
 
 async def fine(_: Request) -> Response:
