@@ -78,8 +78,7 @@ def test_a_tape_that_is_still_written_can_be_redacted(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     redact_tape(path, tmp_path / "out", redactor())
     after = read_tape(tmp_path / "out")
-    assert len(after.entries) == len(TALK)
-    assert after.end is None
+    assert (len(after.entries), after.end) == (len(TALK), None)
 
 
 def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path):

@@ -162,8 +162,7 @@ async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own():
         for _ in range(5):
             assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
         assert handshakes() == before + 1
-        assert there.backend.state is BackendState.UP
-        assert there.backend.view().errors == 0
+        assert (there.backend.state, there.backend.view().errors) == (BackendState.UP, 0)
 
 
 def fixed(place: Place, era: Any) -> BackendSpec:
