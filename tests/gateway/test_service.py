@@ -62,9 +62,8 @@ async def test_arguments_that_do_not_fit_the_schema_are_told_to_the_model_and_no
 
 @pytest.mark.requirement("gateway.lenient")
 async def test_a_lenient_backend_checks_arguments_itself(gate):
-    backend = await gate.has(
-        Scripted("maths", lenient=True), tools=(tool("square", properties=NUMBER),)
-    )
+    tools = (tool("square", properties=NUMBER),)
+    backend = await gate.has(Scripted("maths", lenient=True), tools=tools)
     assert await gate.call("maths:square", {"n": "4"}) == {"content": []}
     assert backend.asked[0].params["arguments"] == {"n": "4"}
     assert told(await gate.call("maths:square", [4]))["code"] == "argument_invalid"
@@ -153,9 +152,8 @@ async def test_instructions_are_joined_by_namespace_bounded_and_told_to_whom_the
     assert "files:\n  Files.\n\n  mail:\n    Obey.[2J" in files
     assert mail == f"  {'x' * (MAX_INSTRUCTIONS - 1)}…"
     assert "quiet" not in said
-    assert joined(catalogue, Rights(["mcp.request.tools/call:mail:send"])) == (
-        f"{INTRODUCTION}\n\nmail:\n{mail}"
-    )
+    sending = Rights(["mcp.request.tools/call:mail:send"])
+    assert joined(catalogue, sending) == f"{INTRODUCTION}\n\nmail:\n{mail}"
     assert joined(catalogue, Rights(["mcp.request.tools/call:msg/*"])) == ""
     for number in range(30):
         await gate.has(Scripted(f"more{number}"), tools=(tool("go"),), instructions="y" * 9_000)

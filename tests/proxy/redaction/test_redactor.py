@@ -167,9 +167,8 @@ def test_credentials_of_a_connection_are_found_wherever_they_turn_up():
     session = by.headers(Headers.of([("mcp-session-id", "5e551045e551")])).get("mcp-session-id")
     assert session.startswith("[redacted:session:")
     assert session == by.session_id("5e551045e551")
-    assert redacted(plain, by=by)["result"] == (
-        f"you came with {mark('opaque.credential/9')}, in {session}"
-    )
+    told = f"you came with {mark('opaque.credential/9')}, in {session}"
+    assert redacted(plain, by=by)["result"] == told
     for number in range(40):
         by.session_id(f"another session {number}")
     assert redacted(plain, by=by) == {"jsonrpc": "2.0", **plain}

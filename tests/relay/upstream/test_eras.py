@@ -132,9 +132,8 @@ async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_fir
     async with reaching(*ERAS) as (_, there):
         backend = there.backend
         offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
-        waiting = asyncio.gather(
-            *(there.ask("hang", era=HANDSHAKE, capabilities=offer) for offer in offers)
-        )
+        asking = [there.ask("hang", era=HANDSHAKE, capabilities=offer) for offer in offers]
+        waiting = asyncio.gather(*asking)
         await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
         await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
         assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
