@@ -219,10 +219,8 @@ def test_tools_are_listed_with_whether_they_are_run_as_tasks(capabilities, state
 def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
     capabilities, stateless, tmp_path
 ):
-    tools = (
-        tool("slow", execution={"taskSupport": "required"}),
-        tool("quick", execution={"taskSupport": "optional"}),
-    )
+    support = {"slow": "required", "quick": "optional"}
+    tools = tuple(tool(name, execution={"taskSupport": it}) for name, it in support.items())
     offer = Inventory(tools=tools, capabilities=capabilities, stateless=stateless)
     catalogue = catalogue_of(tmp_path, docs=offer)
     assert list(catalogue.tools) == ["docs:quick"]

@@ -178,11 +178,8 @@ async def test_uris_are_the_backends_own_there_and_the_gateways_here(gate):
 
 async def test_completions_are_asked_with_the_backends_own_names(gate):
     backend = Scripted("docs", lambda _: {"completion": {"values": []}})
-    await gate.has(
-        backend,
-        prompts=({"name": "writeUp"},),
-        templates=({"uriTemplate": "file:///{p}", "name": "f"},),
-    )
+    templates = ({"uriTemplate": "file:///{p}", "name": "f"},)
+    await gate.has(backend, prompts=({"name": "writeUp"},), templates=templates)
     (template,) = gate.gateway.catalogue.templates
     argument = {"name": "p", "value": ""}
     prompt = {"type": "ref/prompt", "name": "docs:write_up"}
@@ -215,10 +212,8 @@ async def test_a_backend_that_is_down_is_an_error_and_never_an_empty_success(gat
 @pytest.mark.requirement("gateway.shared-link")
 async def test_a_wish_for_input_is_answered_by_the_one_who_was_told_it_alone(gate):
     wish = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
-    backend = await gate.has(
-        Scripted("files", lambda w: {"content": []} if len(w.params) > 1 else wish),
-        tools=(tool("move"),),
-    )
+    backend = Scripted("files", lambda w: {"content": []} if len(w.params) > 1 else wish)
+    await gate.has(backend, tools=(tool("move"),))
     state = (await gate.call("files:move"))["requestState"]
     again = {"name": "files:move", "requestState": state, "inputResponses": {}}
     for who, params in ((BERT, again), (None, {**again, "requestState": f"{state}x"})):

@@ -74,11 +74,8 @@ def test_a_placeholder_says_what_kind_of_secret_it_was():
     secret=FORMED, text=st.sampled_from(["{}", "token={}", "Authorization: Bearer {}", "a {} b"])
 )
 def test_what_was_redacted_before_stays_as_it_is(secret, text):
-    body = {
-        "id": secret,
-        "result": {"content": [{"type": "text", "text": text.format(secret)}], "token": secret},
-    }
-    once, _ = redactor().message(message(body))
+    result = {"content": [{"type": "text", "text": text.format(secret)}], "token": secret}
+    once, _ = redactor().message(message({"id": secret, "result": result}))
     for by in redactor(), TapeRedactor(b"another" * 8):
         assert by.message(decode_message(once)) == (None, ())
 
