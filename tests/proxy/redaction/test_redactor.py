@@ -91,11 +91,12 @@ def test_requests_and_answers_still_fit_together():
 
 def test_places_and_reasons_are_told():
     inner = json.dumps({"list": [{"api_key": PLAIN}]})
-    body = {"id": 1, "result": {"content": [{"type": "text", "text": inner}], "odd name": CODE}}
-    _, places = redactor().message(message(body))
+    result = {"content": [{"type": "text", "text": inner}], "odd name": CODE, TOKEN: 1}
+    _, places = redactor().message(message({"id": 1, "result": result}))
     assert [(place.path, place.kind) for place in places] == [
         ("$.result.content[0].text::$.list[0].api_key", "name"),
         ('$.result["odd name"]', "form"),
+        (f'$.result["{mark(TOKEN)}"]', "form"),
     ]
 
 
