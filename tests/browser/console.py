@@ -1,16 +1,18 @@
-"""What browser tests of the console share: a hub with its operator's socket, and its page."""
+"""What browser tests of the hub's own pages share: a hub with its operator, and its pages."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Self
 
 from folkmoot.cli.operator import ask_socket
-from tests.browser.harness import Desk, Person, check_axe, expect
-from tests.browser.test_web import Web
+from tests.browser.harness import Controls, Desk, Person, check_axe, expect
 from tests.process import Process
 
+SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")
+OUT = ("401 (Unauthorized)", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+"""What the console of a page says whose session was taken away."""
 WIDTHS = (320, 390, 768, 1280, 2560)
 OVER = """async (width) => {
   const frame = () => new Promise(requestAnimationFrame);
@@ -47,23 +49,90 @@ class Operated:
         return person
 
 
-class Console(Web):
-    """A page of the console, signed in; everything that goes wrong in it fails the test."""
+class Web(Controls):
+    """A page of the hub in a browser profile of its own; with a token, one is signed in."""
 
-    def __init__(self, desk: Desk, hub: str, token: str, path: str = "/", **options: Any) -> None:
-        options.setdefault("real_time", True)
-        first = f"/sign-in?next={quote(path)}" if token else path
-        super().__init__(desk, hub, first, **options)
+    def __init__(
+        self,
+        desk: Desk,
+        hub: str,
+        path: str = "/inbox",
+        *,
+        token: str = "",
+        ignored: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
+        self.hub = hub.replace("127.0.0.1", "localhost")
+        self.context = desk.context(**options)
+        if token:
+            headers = {"folkmoot-page": "1", "origin": self.hub}
+            url = f"{self.hub}/v1/session"
+            answer = self.context.request.post(url, data={"token": token}, headers=headers)
+            assert answer.ok, answer.text()
+        self.ignored = ignored
+        self.page = desk.page(self.context, lambda: self.ignored)
         self.requests: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        if token:
-            self.enter(token)
+        self.page.goto(f"{self.hub}{path}")
+
+    def sign_in(self, token: str, there: str = ".threads") -> Self:
+        """Sign in on the page, and wait for what is there then."""
+        self.submit("Sign in", {"Token": token})
+        self.page.locator(there).first.wait_for()
+        return self
+
+    def sign_in_at_account(self, token: str) -> Self:
+        self.field("Token").fill(token)
+        self.field("Token").press("Enter")
+        expect(self.text("this browser", exact=True)).to_be_visible()
+        return self
+
+    def write(self, text: str) -> None:
+        super().write(text)
+        expect(self.page.locator(".letter.own .body").last).to_have_text(text)
+
+    def fits(self) -> None:
+        """Fail where the page is wider than the window."""
+        over = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert over <= 0, f"{self.page.url}: {over} px too wide"
+
+    def secrets(self) -> list[str]:
+        """Every token that the page can read, or that stands in its address."""
+        seen = self.page.evaluate(
+            """() => [
+              document.documentElement.outerHTML,
+              ...[...document.querySelectorAll("input, textarea")].map((it) => it.value),
+              JSON.stringify(localStorage), JSON.stringify(sessionStorage),
+              document.cookie, location.href, JSON.stringify(history.state),
+            ].join("\\n")"""
+        )
+        return [found.group() for found in SECRET.finditer(seen)]
+
+
+class Console(Web):
+    """A page of the console; everything that goes wrong in it fails the test."""
+
+    def __init__(self, desk: Desk, hub: str, token: str, path: str = "/", **options: Any) -> None:
+        super().__init__(desk, hub, path, token=token, **{"real_time": True, **options})
 
     def enter(self, token: str) -> None:
         """Sign in on the page where one was sent to, and come back from there."""
-        self.field("Token").fill(token)
-        self.button("Sign in", exact=True).click()
-        self.page.locator(".console").wait_for()
+        self.sign_in(token, ".console")
+
+    def live(self) -> Self:
+        expect(self.page.get_by_text("Live.")).to_be_visible()
+        return self
+
+    def message(self, text: str) -> Any:
+        return self.page.locator(".message", has_text=text)
+
+    def say(self, text: str) -> None:
+        self.submit("Send", {"Message to the room": text})
+
+    def numbers(self) -> list[int]:
+        """The numbers of the messages that are shown."""
+        ids: list[str] = self.page.locator(".message").evaluate_all("all => all.map(it => it.id)")
+        return [int(each.removeprefix("m-")) for each in ids]
 
     def go(self, path: str) -> None:
         self.page.goto(f"{self.hub}{path}")

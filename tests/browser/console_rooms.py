@@ -8,13 +8,9 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from folkmoot.client import Context, Room
-from tests.browser.harness import Desk, Person, expect
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
 
 T = TypeVar("T")
 LOST = ("net::ERR_", "WebSocket", "503")
@@ -155,66 +151,3 @@ class Workers(Crowd):
             params = {"name": "look_up", "arguments": wanted}
             asked = await room.propose("tools/call", params, to=other.me.id)
             await other.reject(asked.message, "Not now.")
-
-
-class Console:
-    """A page of the console, for someone who is signed in."""
-
-    def __init__(
-        self,
-        desk: Desk,
-        hub: str,
-        person: Person | None,
-        path: str,
-        *,
-        ignored: tuple[str, ...] = (),
-        **options: Any,
-    ) -> None:
-        self.hub = hub.replace("127.0.0.1", "localhost")
-        options.setdefault("real_time", True)
-        self.context: BrowserContext = desk.context(**options)
-        if person is not None:
-            answer = self.context.request.post(
-                f"{self.hub}/v1/session",
-                data={"token": person.token},
-                headers={"folkmoot-page": "1", "origin": self.hub},
-            )
-            assert answer.ok, answer.text()
-        self.requests: list[str] = []
-        self.ignored = ignored
-        self._problems = desk.problems
-        self.page: Page = self.context.new_page()
-        self.page.on("console", self._console)
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("pageerror", lambda error: desk.problems.append(f"error: {error}"))
-        self.page.goto(f"{self.hub}{path}")
-
-    def _console(self, message: Any) -> None:
-        bad = message.type in ("error", "warning")
-        if bad and not any(word in message.text for word in self.ignored):
-            self._problems.append(f"{message.type}: {message.text}")
-
-    def live(self) -> Self:
-        expect(self.page.get_by_text("Live.")).to_be_visible()
-        return self
-
-    def button(self, name: str, **options: Any) -> Any:
-        return self.page.get_by_role("button", name=name, **options)
-
-    def field(self, label: str, **options: Any) -> Any:
-        return self.page.get_by_label(label, **options)
-
-    def text(self, text: str, **options: Any) -> Any:
-        return self.page.get_by_text(text, **options)
-
-    def message(self, text: str) -> Any:
-        return self.page.locator(".message", has_text=text)
-
-    def say(self, text: str) -> None:
-        self.field("Message to the room").fill(text)
-        self.button("Send", exact=True).click()
-
-    def numbers(self) -> list[int]:
-        """The numbers of the messages that are shown."""
-        ids: list[str] = self.page.locator(".message").evaluate_all("all => all.map(it => it.id)")
-        return [int(each.removeprefix("m-")) for each in ids]

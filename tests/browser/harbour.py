@@ -83,9 +83,8 @@ def harbour(here: Operated, ada: Person, folder: Path) -> None:
         ("harbour", "cancel", {"booking": "Lark-118"}, "We take the Heron: she has a lamp."),
         ("fleet", "book", {"boat": "Heron", "day": "Friday"}, "The Lark has no lamp."),
     ):
-        params = {"name": called, "arguments": given}
-        wanted = {"method": "tools/call", "params": params, "to": "boats", "reason": reason}
-        people["tides"].call("room/propose", room=room, expires_in=1800, **wanted)
+        more = {"reason": reason, "expires_in": 1800}
+        people["tides"].propose(room, called, given, "boats", **more)
     changed = {"tools": [CHANGED, *SERVERS["boats"][1:]], "serverInfo": {"name": "boats-server"}}
     (folder / "boats.json").write_text(json.dumps(changed))
     here.ask("folkmoot/server_restart", namespace="boats")

@@ -53,6 +53,12 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
+def shows(locator: Any, *texts: str) -> None:
+    """Wait until all of it is there."""
+    for text in texts:
+        expect(locator).to_contain_text(text)
+
+
 def expect(locator: Any) -> Any:
     """Playwright's own, imported when a test runs: tests are collected without it."""
     from playwright.sync_api import expect as expectation
@@ -128,26 +134,28 @@ class Person:
         """What a tool answers."""
         return HubClient(self.hub, self.token).call(tool, arguments)
 
+    def propose(
+        self, room: str, tool: str, arguments: dict[str, Any], to: str = "gateway", **more: Any
+    ) -> str:
+        """Ask in a room that a tool is called; the hub has those of the gateway itself."""
+        params = {"name": tool, "arguments": arguments}
+        wanted = {"method": "tools/call", "params": params, "to": to, **more}
+        return str(self.call("room/propose", room=room, **wanted)["proposal"])
+
     def last(self) -> dict[str, Any]:
         """The newest message of theirs, which stays unread."""
         message: dict[str, Any] = self.call("msg/inbox", limit=1, peek=True)["messages"][0]
         return message
 
 
-class Inbox:
-    """The inbox in a host's frame, and everything that went wrong in the page."""
+class Controls:
+    """What someone sees and uses in a page, or in a frame of it."""
 
-    def __init__(self, page: Page, problems: list[str]) -> None:
-        self.page = page
-        self.problems = problems
+    page: Page
 
     @property
-    def frame(self) -> FrameLocator:
-        return self.page.frame_locator("iframe")
-
-    def host(self, member: str) -> Any:
-        """What the host has heard from the app."""
-        return self.page.evaluate(f"window.host.{member}")
+    def frame(self) -> Any:
+        return self.page
 
     def text(self, text: str, **options: Any) -> Any:
         return self.frame.get_by_text(text, **options)
@@ -158,9 +166,31 @@ class Inbox:
     def field(self, label: str, **options: Any) -> Any:
         return self.frame.get_by_label(label, **options)
 
-    def poll(self) -> None:
-        """Let the time of one poll pass."""
-        self.page.clock.fast_forward(POLL)
+    def press(self, button: str, *, says: str | tuple[str, ...] = ()) -> None:
+        """Press a button, and wait for what is said then."""
+        self.button(button, exact=True).click()
+        for text in (says,) if isinstance(says, str) else says:
+            expect(self.text(text)).to_be_visible()
+
+    def confirm(self, name: str, within: Any = None, *, says: str = "") -> None:
+        """Press a button, and again where it asks whether one is sure."""
+        for _ in ("asked", "confirmed"):
+            (within or self.frame).get_by_role("button", name=name).first.click()
+        if says:
+            expect(self.text(says)).to_be_visible()
+
+    def submit(
+        self,
+        button: str,
+        fields: dict[str, str],
+        *,
+        exact: bool = False,
+        says: str | tuple[str, ...] = (),
+    ) -> None:
+        """Fill fields in, press a button, and wait for what is said then."""
+        for label, value in fields.items():
+            self.field(label, exact=exact).fill(value)
+        self.press(button, says=says)
 
     def open_thread(self, name: str) -> None:
         self.frame.locator(".row", has_text=name).first.click()
@@ -168,7 +198,36 @@ class Inbox:
 
     def write(self, text: str) -> None:
         self.frame.locator(".composer textarea").fill(text)
-        self.button("Send", exact=True).click()
+        self.press("Send")
+
+    def open_keys(self) -> None:
+        """Go to where encryption is set."""
+        self.button("Settings").click()
+        self.button("Keys and backup").click()
+
+    def turn_on(self) -> None:
+        """Make a key in the page."""
+        self.open_keys()
+        self.press("Turn on", says="On. The hub names this key as yours.")
+
+
+class Inbox(Controls):
+    """The inbox in a host's frame, and everything that went wrong in the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    @property
+    def frame(self) -> FrameLocator:
+        return self.page.frame_locator("iframe")
+
+    def host(self, member: str) -> Any:
+        """What the host has heard from the app."""
+        return self.page.evaluate(f"window.host.{member}")
+
+    def poll(self) -> None:
+        """Let the time of one poll pass."""
+        self.page.clock.fast_forward(POLL)
 
 
 class Desk:
@@ -207,20 +266,28 @@ class Desk:
         **options: Any,
     ) -> Inbox:
         """The inbox of whoever has this token; of nobody without one."""
-        page = (context or self.context(width=width, height=height, real_time=real_time)).new_page()
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        context = context or self.context(width=width, height=height, real_time=real_time)
+        page = self.page(context, lambda: ("can escape its sandbox",))
         page.on("requestfailed", lambda failed: self.problems.append(f"failed: {failed.url}"))
         page.goto(self.url)
         given = {"url": f"{hub}/mcp", "token": token, "sandbox": sandbox, "height": size, **options}
         page.evaluate("options => window.openInbox(options)", given)
-        inbox = kind(page, self.problems)
+        inbox = kind(page)
         inbox.frame.locator(".app").wait_for()
         return inbox
 
-    def _console(self, message: Any) -> None:
-        if message.type in ("error", "warning") and "can escape its sandbox" not in message.text:
-            self.problems.append(f"{message.type}: {message.text}")
+    def page(self, context: BrowserContext, ignored: Callable[[], tuple[str, ...]]) -> Page:
+        """A page of which everything that goes wrong is noted, but for what is ignored by then."""
+
+        def look(message: Any) -> None:
+            bad = message.type in ("error", "warning")
+            if bad and not any(words in message.text for words in ignored()):
+                self.problems.append(f"{message.type}: {message.text}")
+
+        page = context.new_page()
+        page.on("console", look)
+        page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        return page
 
     def close(self) -> None:
         for context in self._contexts:

@@ -73,8 +73,7 @@ def show_settings(inbox: Inbox) -> None:
 
 
 def show_keys(inbox: Inbox) -> None:
-    inbox.button("Settings").click()
-    inbox.button("Keys and backup").click()
+    inbox.open_keys()
     inbox.button("Turn on").wait_for()
 
 

@@ -14,17 +14,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
-from tests.browser.console import Console, Operated
+from tests.browser.console import Operated, Web
 from tests.browser.harbour import harbour, tapes
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
-from tests.browser.test_web import Web
 from tests.process import Process
 
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
@@ -102,47 +102,26 @@ def in_host(view: str) -> Draw:
 
 
 class OnHub(NamedTuple):
-    """A page of the hub: where it is, and what is there once it is drawn."""
+    """A page of the hub: where it is, what is there once it is drawn, and who looks at it."""
 
     path: str
     ready: str
     show: Callable[[Page], None] = lambda _: None
-    signed_in: bool = True
+    who: str = "ada"
 
     def __call__(self, stage: Stage, theme: str, width: int) -> Page:
-        path = "/inbox" if self.signed_in else self.path
-        web = Web(
-            stage.desk, stage.hub, path, width=width, height=WIDTHS[width], color_scheme=theme,
-            real_time=True,
-        )  # fmt: skip
-        if self.signed_in:
-            web.sign_in(stage.ada.token)
-            web.page.goto(f"{web.hub}{self.path}")
-        dress(web.page)
-        web.page.locator(self.ready).first.wait_for()
-        self.show(web.page)
-        web.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
-        return web.page
+        token = {"ada": stage.ada.token, "operator": stage.operator, "nobody": ""}[self.who]
+        size = {"width": width, "height": WIDTHS[width], "color_scheme": theme}
+        page = Web(stage.desk, stage.hub, self.path, token=token, real_time=True, **size).page
+        dress(page)
+        page.locator(self.ready).first.wait_for()
+        page.locator("[aria-busy=true]").first.wait_for(state="detached")
+        self.show(page)
+        page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
+        return page
 
 
-class OnConsole(NamedTuple):
-    """A page of the console for an operator: where it is, and what is there once it is drawn."""
-
-    path: str
-    ready: str
-    show: Callable[[Page], None] = lambda _: None
-
-    def __call__(self, stage: Stage, theme: str, width: int) -> Page:
-        console = Console(
-            stage.desk, stage.hub, stage.operator, self.path, width=width, height=WIDTHS[width],
-            color_scheme=theme,
-        )  # fmt: skip
-        dress(console.page)
-        console.page.locator(self.ready).first.wait_for()
-        console.page.locator("[aria-busy=true]").first.wait_for(state="detached")
-        self.show(console.page)
-        console.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
-        return console.page
+OnConsole = partial(OnHub, who="operator")
 
 
 def show_browsers(page: Page) -> None:
@@ -172,8 +151,8 @@ VIEW: dict[str, Draw] = {
     "web-inbox": OnHub("/inbox", ".row"),
     "web-thread": OnHub("/inbox", ".row", open_bob),
     "web-account": OnHub("/account", "text=this browser", show_browsers),
-    "web-sign-in": OnHub("/sign-in", "text=I lost my token", signed_in=False),
-    "web-front": OnHub("/", ".hero", signed_in=False),
+    "web-sign-in": OnHub("/sign-in", "text=I lost my token", who="nobody"),
+    "web-front": OnHub("/", ".hero", who="nobody"),
     "console-home": OnConsole("/", "main h1"),
     "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),
     "console-room": OnConsole("/rooms/harbour", ".proposal .button"),
@@ -193,7 +172,7 @@ VIEW: dict[str, Draw] = {
     "console-people": OnConsole("/people", "table td"),
     "console-person": OnConsole("/people/grace", "main h2"),
     "console-audit": OnConsole("/audit", "table td"),
-    "web-docs": OnHub("/docs/tutorials/person", "h1", signed_in=False),
+    "web-docs": OnHub("/docs/tutorials/person", "h1", who="nobody"),
 }
 """Every view. Another page of the hub is another row."""
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.console import Console, Operated, started
-from tests.browser.harness import Person, expect
-from tests.browser.test_web import OUT, Web
-from tests.process import Process
+from tests.browser.console import OUT, Console, Operated, Web, started
+from tests.browser.harness import Person, expect, shows
 
 pytestmark = pytest.mark.browser
 
@@ -37,8 +35,7 @@ def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(here, 
     web.page.locator(".threads").wait_for()
     web.page.get_by_role("link", name="Home").click()
     web.heading("Hello, ann")
-    web.button("Sign out").click()
-    expect(web.text(FRONT)).to_be_visible()
+    web.press("Sign out", says=FRONT)
     web.page.goto(f"{web.hub}/audit?by=ann&follow=no")
     expect(web.text("Sign in to continue.")).to_be_visible()
     web.enter(ann.token)
@@ -72,20 +69,6 @@ def test_an_operators_link_opens_the_console_with_the_pages_of_operators(here, d
     web.heading("Page not found")
 
 
-def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(here, desk):
-    web = Console(desk, here.url, Person(here.url, "plain").token)
-    web.heading("Hello, plain")
-    navigation = web.page.get_by_role("navigation", name="Pages")
-    expect(navigation.get_by_role("link", name="Inbox")).to_be_visible()
-    for name in ("People", "Audit"):
-        expect(navigation.get_by_role("link", name=name)).to_have_count(0)
-    for path in ("/people", "/people/ann", "/audit"):
-        web.go(path)
-        expect(web.text("This page is for operators of the hub.")).to_be_visible()
-    asked = {request.removeprefix(web.hub) for request in web.requests}
-    assert not {it for it in asked if it.startswith(("/v1/accounts", "/v1/people", "/v1/audit"))}
-
-
 def test_a_suspended_persons_open_pages_end_at_once(here, desk):
     root, bob = here.operator("rhea"), Person(here.url, "bob")
     console, inbox = Console(desk, here.url, bob.token), Web(desk, here.url).sign_in(bob.token)
@@ -95,24 +78,18 @@ def test_a_suspended_persons_open_pages_end_at_once(here, desk):
     web.heading("@bob")
     expect(web.page.get_by_role("table", name="Tokens and browsers")).to_contain_text("Chrome")
     web.button("Suspend").click()
-    web.field("Reason, for the audit log").fill("asked to")
-    web.button("Suspend").click()
-    expect(web.text("Suspended @bob.")).to_be_visible()
+    web.submit("Suspend", {"Reason, for the audit log": "asked to"}, says="Suspended @bob.")
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
     expect(console.text("Hello, bob")).to_have_count(0)
     expect(inbox.text("You were signed out.")).to_be_visible()
-    web.button("Restore").click()
-    web.button("Restore").click()
-    expect(web.text("Restored @bob.")).to_be_visible()
+    web.confirm("Restore", says="Restored @bob.")
     # The session is good again, so nobody is asked for a token.
     console.page.get_by_role("link", name="Sign in again").click()
     console.heading("Hello, bob")
     # A browser that the operator signs out ends as well, and no other.
     table = web.page.get_by_role("table", name="Tokens and browsers")
     browser = table.get_by_role("row").filter(has_text="Browser").first
-    browser.get_by_role("button", name="Sign out").click()
-    browser.get_by_role("button", name="Sign out").click()
-    expect(web.text("That browser is signed out.")).to_be_visible()
+    web.confirm("Sign out", browser, says="That browser is signed out.")
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
 
 
@@ -121,32 +98,26 @@ def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(here, desk
     nora.call("room/create", name="harbour")
     web = Console(desk, here.url, nora.token)
     main = web.page.locator("main")
-    expect(main).to_contain_text("No unread messages.")
-    expect(main).to_contain_text("Nothing waits for your decision.")
+    shows(main, "No unread messages.", "Nothing waits for your decision.")
     expect(main.get_by_role("link", name="harbour")).to_be_visible()
     # It is told as it happens, and whoever does not run the hub hears nothing of how it is.
     otto.call("msg/send", to="nora", body="The tide is late.")
-    expect(main).to_contain_text("1 unread message in 1 conversation")
-    expect(main).to_contain_text("From @otto.")
+    shows(main, "1 unread message in 1 conversation", "From @otto.")
     expect(web.page.get_by_role("navigation", name="Pages")).to_contain_text("1 new")
     expect(web.text("The hub", exact=True)).to_have_count(0)
     root = Console(desk, here.url, otto.token)
-    expect(root.page.get_by_role("region", name="The hub")).to_contain_text("running for")
-    expect(root.page.get_by_role("region", name="The hub")).to_contain_text("free")
+    shows(root.page.get_by_role("region", name="The hub"), "running for", "free")
 
 
 def test_an_operator_invites_adds_grants_and_removes(here, desk):
     web = Console(desk, here.url, here.operator("boss").token, "/people")
     web.button("Invite").click()
-    web.field("Handle", exact=True).fill("@Carol")
-    web.button("Create the link").click()
+    web.submit("Create the link", {"Handle": "@Carol"}, exact=True)
     link = web.field("Invitation for @carol", exact=True).input_value()
     assert "/invite/" in link
     waiting = web.page.get_by_role("table", name="Open invitations")
     expect(waiting).to_contain_text("@carol")
-    for _ in ("asked", "confirmed"):
-        waiting.get_by_role("button", name="Withdraw").first.click()
-    expect(web.text("No invitation is open.")).to_be_visible()
+    web.confirm("Withdraw", waiting, says="No invitation is open.")
     web.button("Add", exact=True).click()
     web.field("Handle", exact=True).fill("robot")
     web.field("A program uses it").check()
@@ -164,19 +135,15 @@ def test_an_operator_invites_adds_grants_and_removes(here, desk):
     grant.fill("!msg/send")
     grant.press("Enter")
     rights = web.page.get_by_role("table", name="Rights", exact=True)
-    expect(rights).to_contain_text("!mcp.request.tools/call:msg/send")
-    expect(rights).to_contain_text("granted here")
-    rights.get_by_role("button", name="Revoke").click()
-    rights.get_by_role("button", name="Revoke").click()
-    expect(web.text("Nothing beyond what every account may do.")).to_be_visible()
+    shows(rights, "!mcp.request.tools/call:msg/send", "granted here")
+    web.confirm("Revoke", rights, says="Nothing beyond what every account may do.")
     web.ignored = ("400", "404")
     grant.fill("no such pattern :")
     grant.press("Enter")
     expect(web.page.get_by_role("alert")).to_be_visible()
     web.button("Remove").click()
     expect(web.button("Remove")).to_be_disabled()
-    web.field("Type robot to confirm").fill("robot")
-    web.button("Remove").click()
+    web.submit("Remove", {"Type robot to confirm": "robot"})
     web.heading("People")
     expect(web.page.get_by_role("link", name="@robot")).to_have_count(0)
     web.go("/people/robot")
@@ -218,37 +185,3 @@ def test_the_audit_log_is_filtered_followed_and_saved(here, desk, tmp_path):
     web.button("Clear the filters").click()
     expect(rows.nth(6)).to_be_visible()
     assert re.fullmatch(r".*/audit\?follow=no", web.page.url)
-
-
-def test_an_open_page_survives_a_restart_and_shows_what_happened(tmp_path, desk):
-    data = tmp_path / "data"
-    with started(data) as running:
-        port, root = running.port, Operated(running).operator("rhea")
-        web = Console(desk, f"http://127.0.0.1:{port}", root.token, "/people")
-        web.page.get_by_role("table", name="People").get_by_role("link", name="@rhea").wait_for()
-        web.ignored = ("net::ERR_", "503")
-    expect(web.text("The connection to the hub is lost.")).to_be_visible()
-    with Process(data, port=port, FOLKMOOT_RATE_LIMITS="off") as running:
-        Person(f"http://127.0.0.1:{port}", "later")
-        expect(web.page.get_by_role("link", name="@later")).to_be_visible()
-        expect(web.text("The connection to the hub is lost.")).to_have_count(0)
-        Person(f"http://127.0.0.1:{port}", "latest")
-        expect(web.page.get_by_role("link", name="@latest")).to_be_visible()
-        web.page.close()
-
-
-@pytest.fixture(scope="module")
-def maker(here: Operated) -> Person:
-    return here.operator("maker")
-
-
-@pytest.mark.parametrize("path", ["/", "/people", "/people/maker", "/audit"])
-def test_every_page_is_accessible_and_fits(here, maker, desk, path):
-    web = Console(desk, here.url, maker.token, path)
-    expect(web.page.locator("main h1")).to_be_visible()
-    expect(web.text("Loading…")).to_have_count(0)
-    web.check_axe(path)
-    web.page.set_viewport_size({"width": 390, "height": 800})
-    web.button("More").click()
-    web.check_axe(f"{path} narrow")
-    web.check_widths(path)

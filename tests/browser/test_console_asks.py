@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from tests.browser.console import Console, Operated, started
-from tests.browser.harness import Person, expect
+from tests.browser.harness import Person, expect, shows
 from tests.cli import small_backend
 
 pytestmark = pytest.mark.browser
@@ -69,9 +69,7 @@ class Moot:
 
     def propose(self, room: str, text: str, **more: Any) -> str:
         """Ask that something is said: the hub itself does it, so nobody else must be there."""
-        params = {"name": "chat.say", "arguments": {"text": text}}
-        asked = {"method": "tools/call", "params": params, "to": "gateway", **more}
-        return str(self.bob.call("room/propose", room=room, **asked)["proposal"])
+        return self.bob.propose(room, "chat.say", {"text": text}, **more)
 
     def said(self, room: str, text: str) -> int:
         """How often something was said in a room."""
@@ -116,8 +114,7 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     expect(cards).to_have_count(2)
     expect(cards.first).to_contain_text("Good night.")
     supper = card(page, "Supper is ready.")
-    for shown in ("Call the tool chat.say", "bob", "gateway", one, "We are hungry.", "left)"):
-        expect(supper).to_contain_text(shown)
+    shows(supper, "Call the tool chat.say", "bob", "gateway", one, "We are hungry.", "left)")
     for button in supper.locator(".decisions button").all():
         assert button.bounding_box()["height"] >= 44
     supper.get_by_role("button", name="Approve").tap()
@@ -174,8 +171,7 @@ def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot, de
     page = Console(desk, moot.here.url, moot.ada.token, "/asks")
     waits = moot.hold(moot.bob)
     held = card(page, "ask first")
-    expect(held).to_contain_text("msg/lookup")
-    expect(held).to_contain_text("@bob")
+    shows(held, "msg/lookup", "@bob")
     moot.configure("two")
     moot.here.ask("folkmoot/reload")
     tool = card(page, "tasks:add")

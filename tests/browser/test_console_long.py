@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.amounts import times
-from tests.browser.console_rooms import Console, Crowd, Workers
+from tests.browser.console import Console
+from tests.browser.console_rooms import Crowd, Workers
 from tests.browser.harness import Person, expect, is_like, least_of_each
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def test_a_room_with_ten_thousand_messages_of_a_hundred_people_paints_like_one_w
     with Crowd(hub, tokens, "large") as crowd:
         crowd.say(each=100)
         assert crowd.rooms[0].last_seq > 10_000
-        page = Console(desk, hub, ada, "/rooms/small").live()
+        page = Console(desk, hub, ada.token, "/rooms/small").live()
 
         def painted(name: str) -> float:
             page.page.goto(f"{page.hub}/rooms/{name}", wait_until="commit")
@@ -76,7 +77,7 @@ def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(hub, d
     owner.call("room/create", name="busy", capabilities=["*"])
     tokens = [Person(hub, f"worker_{number}").token for number in range(4)]
     with Workers(hub, tokens, "busy") as workers:
-        page = Console(desk, hub, owner, "/rooms/busy").live()
+        page = Console(desk, hub, owner.token, "/rooms/busy").live()
         session = page.context.new_cdp_session(page.page)
         session.send("Performance.enable")
 

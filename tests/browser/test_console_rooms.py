@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.browser.console_rooms import LOST, Agent, Console
-from tests.browser.harness import Person, check_axe, expect
+from tests.browser.console import Console
+from tests.browser.console_rooms import LOST, Agent
+from tests.browser.harness import Person, check_axe, expect, shows
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -32,17 +34,23 @@ class Moot:
         self.ada.call("room/create", name=name, **settings)
         return name
 
-    def propose(self, room: str, path: str, **more: object) -> str:
-        params = {"name": "write_file", "arguments": {"path": path, "text": "Hello"}}
-        made = self.bob.call(
-            "room/propose", room=room, method="tools/call", params=params, to="files", **more
-        )
-        return str(made["proposal"])
-
 
 @pytest.fixture(scope="module")
 def moot(hub: str) -> Moot:
     return Moot(hub)
+
+
+@pytest.fixture
+def files(moot: Moot, room: str) -> Iterator[Agent]:
+    """The agent, in the room."""
+    with Agent(moot.hub, moot.files.token, room) as agent:
+        yield agent
+
+
+def open_tool(page: Console, name: str) -> None:
+    page.press("Tools")
+    page.press("List the tools")
+    page.button(name).click()
 
 
 @pytest.fixture
@@ -53,69 +61,59 @@ def room(moot: Moot) -> str:
     return name
 
 
-def test_a_proposal_is_approved_by_thumb_and_done_once(moot, room, desk):
-    with Agent(moot.hub, moot.files.token, room) as files:
-        moot.propose(room, "first.md", reason="We need it.")
-        page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}", width=390, has_touch=True)
-        expect(page.text("1 thing waits for you")).to_be_visible()
-        page.button("Decide").tap()
-        card = page.page.locator("article.proposal")
-        for shown in (
-            "Call the tool write_file",
-            "bob",
-            "files",
-            "first.md",
-            "Hello",
-            "We need it.",
-        ):
-            expect(card).to_contain_text(shown)
-        expect(card).to_contain_text("The first of its kind here.")
-        card.get_by_role("button", name="Approve").tap()
-        expect(card).to_contain_text("You approved it, and files did it.")
-        expect(card).to_contain_text("Approved by you")
-        expect(page.page.locator(".outcome-answered")).to_contain_text("Answered in")
-        expect(page.message("Wrote first.md")).to_be_visible()
-        assert files.done == ["first.md"]
-        expect(page.text("waits for you")).to_have_count(0)
-        moot.propose(room, "second.md")
-        second = page.page.locator("article.proposal", has_text="second.md")
-        expect(second).to_contain_text("Changed since the last one")
-        expect(second.locator(".since")).to_contain_text("arguments.path")
-        second.get_by_role("button", name="Reject…").tap()
-        expect(second.get_by_role("button", name="Reject", exact=True)).to_be_disabled()
-        second.get_by_label("Why not?").fill("Not this one.")
-        second.get_by_role("button", name="Reject", exact=True).tap()
-        expect(second).to_contain_text("Rejected by you")
-        expect(page.message("rejected a proposal: Not this one.")).to_be_visible()
-        assert files.done == ["first.md"]
-        box = page.page.evaluate("document.documentElement.scrollWidth")
-        assert box <= 390
+def test_a_proposal_is_approved_by_thumb_and_done_once(moot, room, files, desk):
+    moot.bob.propose(
+        room, "write_file", {"path": "first.md", "text": "Hello"}, "files", reason="We need it."
+    )
+    page = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}", width=390, has_touch=True)
+    expect(page.text("1 thing waits for you")).to_be_visible()
+    page.button("Decide").tap()
+    card = page.page.locator("article.proposal")
+    shows(card, "Call the tool write_file", "bob", "files", "first.md", "Hello", "We need it.")
+    shows(card, "The first of its kind here.")
+    card.get_by_role("button", name="Approve").tap()
+    shows(card, "You approved it, and files did it.", "Approved by you")
+    expect(page.page.locator(".outcome-answered")).to_contain_text("Answered in")
+    expect(page.message("Wrote first.md")).to_be_visible()
+    assert files.done == ["first.md"]
+    expect(page.text("waits for you")).to_have_count(0)
+    moot.bob.propose(room, "write_file", {"path": "second.md", "text": "Hello"}, "files")
+    second = page.page.locator("article.proposal", has_text="second.md")
+    expect(second).to_contain_text("Changed since the last one")
+    expect(second.locator(".since")).to_contain_text("arguments.path")
+    second.get_by_role("button", name="Reject…").tap()
+    expect(second.get_by_role("button", name="Reject", exact=True)).to_be_disabled()
+    second.get_by_label("Why not?").fill("Not this one.")
+    second.get_by_role("button", name="Reject", exact=True).tap()
+    expect(second).to_contain_text("Rejected by you")
+    expect(page.message("rejected a proposal: Not this one.")).to_be_visible()
+    assert files.done == ["first.md"]
+    page.fits()
 
 
-def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room, desk):
-    with Agent(moot.hub, moot.files.token, room) as files:
-        first = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
-        rights = ["mcp.request.*", "mcpx.reject.proposal"]
-        first.page.get_by_text("cleo", exact=True).first.click()
-        first.button("Grant…").click()
-        first.field("Capabilities").fill(" ".join(rights))
-        first.button("Grant", exact=True).click()
-        expect(first.text("cleo may do that from now on.")).to_be_visible()
-        second = Console(desk, moot.hub, moot.cleo, f"/rooms/{room}", ignored=("409",)).live()
-        moot.propose(room, "both.md")
-        cards = [each.page.locator("article.proposal") for each in (first, second)]
-        for card in cards:
-            expect(card.get_by_role("button", name="Approve")).to_be_visible()
-        # The second one's decision is on its way when the first one's arrives.
-        held: list[Any] = []
-        second.page.route("**/approve*", lambda route: held.append(route))
-        cards[1].get_by_role("button", name="Approve").click()
-        expect(cards[1].get_by_role("button", name="Approving…")).to_be_disabled()
-        cards[0].get_by_role("button", name="Approve").click()
-        expect(cards[0]).to_contain_text("You approved it, and files did it.")
-        held[0].continue_()
-        expect(cards[1].get_by_role("alert")).to_contain_text("ada was faster. Approved by ada")
-        assert files.done == ["both.md"]
+def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room, files, desk):
+    first = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    rights = ["mcp.request.*", "mcpx.reject.proposal"]
+    first.page.get_by_text("cleo", exact=True).first.click()
+    first.button("Grant…").click()
+    first.field("Capabilities").fill(" ".join(rights))
+    first.button("Grant", exact=True).click()
+    expect(first.text("cleo may do that from now on.")).to_be_visible()
+    second = Console(desk, moot.hub, moot.cleo.token, f"/rooms/{room}", ignored=("409",)).live()
+    moot.bob.propose(room, "write_file", {"path": "both.md", "text": "Hello"}, "files")
+    cards = [each.page.locator("article.proposal") for each in (first, second)]
+    for card in cards:
+        expect(card.get_by_role("button", name="Approve")).to_be_visible()
+    # The second one's decision is on its way when the first one's arrives.
+    held: list[Any] = []
+    second.page.route("**/approve*", lambda route: held.append(route))
+    cards[1].get_by_role("button", name="Approve").click()
+    expect(cards[1].get_by_role("button", name="Approving…")).to_be_disabled()
+    cards[0].get_by_role("button", name="Approve").click()
+    expect(cards[0]).to_contain_text("You approved it, and files did it.")
+    held[0].continue_()
+    expect(cards[1].get_by_role("alert")).to_contain_text("ada was faster. Approved by ada")
+    assert files.done == ["both.md"]
 
 
 def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path, desk):
@@ -124,7 +122,7 @@ def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path, desk):
         port, hub = running.port, f"http://127.0.0.1:{running.port}"
         ann, ben = Person(hub, "ann"), Person(hub, "ben")
         ann.call("room/create", name="square")
-        page = Console(desk, hub, ann, "/rooms/square", ignored=LOST).live()
+        page = Console(desk, hub, ann.token, "/rooms/square", ignored=LOST).live()
         for number in range(5):
             ben.call("room/say", room="square", text=f"Before {number}")
         expect(page.message("Before 4")).to_be_visible()
@@ -143,42 +141,38 @@ def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path, desk):
             expect(page.message(f"After {number}")).to_have_count(1)
 
 
-def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(moot, room, desk):
-    with Agent(moot.hub, moot.files.token, room) as files:
-        ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
-        bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
-        for page in (ada, bob):
-            page.button("Tools", exact=True).click()
-            page.button("List the tools").click()
-            page.button("write_file").click()
-        ada.button("Call", exact=True).click()
-        expect(ada.text("Not sent: see the fields above.")).to_be_visible()
-        ada.field("path").fill("called.md")
-        ada.field("text", exact=True).fill("Words")
-        ada.page.get_by_label(re.compile("^mode")).select_option("append")
-        ada.page.get_by_label(re.compile("^lines")).fill("3")
-        ada.button("Call", exact=True).click()
-        expect(ada.message("Wrote called.md: Words (append, 3)")).to_be_visible()
-        expect(ada.text("Answered.", exact=False).first).to_be_visible()
-        assert files.done == ["called.md"]
-        expect(bob.button("Call", exact=True)).to_have_count(0)
-        bob.button("JSON", exact=True).click()
-        bob.field("Arguments as JSON").fill('{"path": "proposed.md", "text": "x"}')
-        bob.field("Why should it be done?").fill("Please.")
-        bob.button("Propose", exact=True).click()
-        expect(bob.text("Proposed. Someone who may do it decides.")).to_be_visible()
-        card = ada.page.locator("article.proposal", has_text="proposed.md")
-        expect(card).to_contain_text("Please.")
-        assert files.done == ["called.md"]
-        own = bob.page.locator("article.proposal", has_text="proposed.md")
-        expect(own.get_by_role("button", name="Approve")).to_have_count(0)
-        own.get_by_role("button", name="Withdraw").click()
-        expect(card).to_contain_text("Withdrawn")
+def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(moot, room, files, desk):
+    ada = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}").live()
+    for page in (ada, bob):
+        open_tool(page, "write_file")
+    ada.press("Call", says="Not sent: see the fields above.")
+    ada.field("path").fill("called.md")
+    ada.field("text", exact=True).fill("Words")
+    ada.page.get_by_label(re.compile("^mode")).select_option("append")
+    ada.page.get_by_label(re.compile("^lines")).fill("3")
+    ada.button("Call", exact=True).click()
+    expect(ada.message("Wrote called.md: Words (append, 3)")).to_be_visible()
+    expect(ada.text("Answered.", exact=False).first).to_be_visible()
+    assert files.done == ["called.md"]
+    expect(bob.button("Call", exact=True)).to_have_count(0)
+    bob.button("JSON", exact=True).click()
+    bob.field("Arguments as JSON").fill('{"path": "proposed.md", "text": "x"}')
+    bob.field("Why should it be done?").fill("Please.")
+    bob.button("Propose", exact=True).click()
+    expect(bob.text("Proposed. Someone who may do it decides.")).to_be_visible()
+    card = ada.page.locator("article.proposal", has_text="proposed.md")
+    expect(card).to_contain_text("Please.")
+    assert files.done == ["called.md"]
+    own = bob.page.locator("article.proposal", has_text="proposed.md")
+    expect(own.get_by_role("button", name="Approve")).to_have_count(0)
+    own.get_by_role("button", name="Withdraw").click()
+    expect(card).to_contain_text("Withdrawn")
 
 
 def test_people_write_with_mentions_and_reply_and_read_markdown(moot, room, desk):
-    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
-    bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}", color_scheme="dark").live()
+    ada = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}", color_scheme="dark").live()
     field = ada.field("Message to the room")
     field.press_sequentially("**Morning** @b")
     expect(ada.page.get_by_role("option", name="@bob")).to_be_visible()
@@ -204,7 +198,7 @@ def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot, room, desk):
         who = moot.cleo if number == 20 else moot.bob
         thread = {"thread_id": "boats"} if number == 30 else {}
         who.call("room/say", room=room, text=f"Word {number}", **thread)
-    page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    page = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
     expect(page.message("Word 80")).to_be_visible()
     expect(page.message("Word 20")).to_have_count(0)
     page.button("Find").click()
@@ -224,12 +218,11 @@ def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot, room, desk):
     seq = page.numbers()[0]
     page.button("Show all").click()
     expect(page.message("Word 80")).to_be_visible()
-    page.field("Message number").fill(str(seq))
-    page.button("Go to number").click()
+    page.submit("Go to number", {"Message number": str(seq)})
     expect(page.page.locator(f"#m-{seq}.marked")).to_be_in_viewport()
     page.button("To the newest").click()
     expect(page.message("Word 80")).to_be_in_viewport()
-    linked = Console(desk, moot.hub, moot.bob, f"/rooms/{room}#m-{seq}")
+    linked = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}#m-{seq}")
     expect(linked.page.locator(f"#m-{seq}.marked")).to_be_in_viewport()
     expect(linked.message("Word 7").first).to_be_visible()
     # The end is reached again by scrolling.
@@ -243,7 +236,7 @@ def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot, room, desk):
 def test_rooms_are_listed_made_and_entered(moot, desk):
     closed = moot.room(access="invite")
     private = moot.room(access="private")
-    bob = Console(desk, moot.hub, moot.bob, "/rooms", ignored=("404",))
+    bob = Console(desk, moot.hub, moot.bob.token, "/rooms", ignored=("404",))
     entry = bob.page.locator(".room-entry", has_text=closed)
     expect(entry).to_contain_text("By invitation")
     expect(entry.get_by_role("link")).to_have_count(0)
@@ -258,30 +251,25 @@ def test_rooms_are_listed_made_and_entered(moot, desk):
     expect(bob.text("There is no such room")).to_be_visible()
     bob.page.get_by_role("link", name="See the rooms").click()
     bob.button("Create a room").click()
-    bob.field("Name", exact=True).fill("Bad name!")
-    bob.button("Create", exact=True).click()
-    expect(bob.text("Use 1 to 64 lower-case letters")).to_be_visible()
-    bob.field("Name", exact=True).fill("bobs-own")
-    bob.button("Create", exact=True).click()
+    bob.submit("Create", {"Name": "Bad name!"}, says="Use 1 to 64 lower-case letters", exact=True)
+    bob.submit("Create", {"Name": "bobs-own"}, exact=True)
     bob.live()
     bob.say("Mine.")
     expect(bob.message("Mine.")).to_be_visible()
     bob.page.goto(f"{bob.hub}/rooms")
     own = bob.page.locator(".room-entry", has_text="bobs-own")
-    expect(own).to_contain_text("You own it")
-    expect(own).to_contain_text("bob: Mine.")
+    shows(own, "You own it", "bob: Mine.")
 
 
 def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot, room, desk):
-    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    ada = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
     ada.button("A guest").click()
-    ada.field("The guest's name").fill("kim")
-    ada.button("Invite", exact=True).click()
+    ada.submit("Invite", {"The guest's name": "kim"})
     link = ada.page.get_by_role("textbox", name="The guest's link").input_value()
     path = link.removeprefix(ada.hub)
     token = link.partition("#invite=")[2]
     assert path == f"/rooms/{room}#invite={token}"
-    kim = Console(desk, moot.hub, None, path)
+    kim = Console(desk, moot.hub, "", path)
     expect(kim.text(f"You are invited to {room}")).to_be_visible()
     assert kim.page.url == f"{kim.hub}/rooms/{room}"
     kim.button("Enter as a guest").click()
@@ -302,7 +290,7 @@ def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot, room, des
         kim.page.goto(f"{kim.hub}{elsewhere}")
         expect(kim.text("Other pages are for people with an account.")).to_be_visible()
     # Used up: in another browser the link opens nothing.
-    eve = Console(desk, moot.hub, None, path, ignored=("401",))
+    eve = Console(desk, moot.hub, "", path, ignored=("401",))
     eve.button("Enter as a guest").click()
     expect(eve.page.get_by_role("alert")).to_contain_text("was used before")
     kim.page.goto(f"{kim.hub}/rooms/{room}")
@@ -316,8 +304,8 @@ def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot, room, des
 
 
 def test_owners_manage_a_room_and_members_are_not_offered_it(moot, room, desk):
-    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
-    bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
+    ada = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}").live()
     person = ada.page.locator(".people > li", has_text="bob")
     person.locator("summary").click()
     expect(person).to_contain_text("propose anything")
@@ -326,8 +314,7 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(moot, room, desk):
     person.get_by_role("button", name="Grant", exact=True).click()
     expect(person).to_contain_text("Granted by ada:")
     expect(bob.field("Handle")).to_be_visible()
-    person.get_by_role("button", name="Take back").click()
-    person.get_by_role("button", name="Take back").click()
+    ada.confirm("Take back", person)
     expect(person.get_by_text("Granted by ada:")).to_have_count(0)
     expect(bob.field("Handle")).to_have_count(0)
     bob.page.locator(".people > li", has_text="cleo").locator("summary").click()
@@ -339,8 +326,7 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(moot, room, desk):
     expect(bob.button("Save")).to_have_count(0)
     expect(bob.button("Delete the room…")).to_have_count(0)
     ada.button("A guest").click()
-    ada.field("The guest's name").fill("kim")
-    ada.button("Invite", exact=True).click()
+    ada.submit("Invite", {"The guest's name": "kim"})
     token = ada.page.get_by_role("textbox", name="The guest's token")
     expect(token).to_have_value(re.compile("^gi_"))
     person.get_by_role("button", name="Remove…").click()
@@ -351,93 +337,73 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(moot, room, desk):
     ada.button("Room", exact=True).click()
     waited = ada.page.get_by_role("region", name="Open invitations")
     expect(waited).to_contain_text("kim, a guest invited by @ada")
-    for _ in ("asked", "confirmed"):
-        waited.get_by_role("button", name="Withdraw").first.click()
+    ada.confirm("Withdraw", waited)
     expect(waited).to_contain_text("Everyone who was invited has come.")
     ada.field("Who may enter").select_option("private")
-    ada.field("Rejections that close").fill("2")
-    ada.button("Save").click()
-    expect(ada.text("closed by 2 rejections")).to_be_visible()
+    ada.submit("Save", {"Rejections that close": "2"}, says="closed by 2 rejections")
     ada.button("Delete the room…").click()
     expect(ada.button("Delete", exact=True)).to_be_disabled()
-    ada.field(f"Type {room} to confirm").fill(room)
-    ada.button("Delete", exact=True).click()
+    ada.submit("Delete", {f"Type {room} to confirm": room})
     expect(ada.page).to_have_url(re.compile("/rooms$"))
     expect(ada.page.locator(".room-entry", has_text=f"{room} ")).to_have_count(0)
 
 
-def test_hostile_text_in_every_field_stays_text(moot, room, desk):
-    with Agent(moot.hub, moot.files.token, room) as files:
-        page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
-        agent = files.room
-        for style in ("plain", "markdown"):
-            files.run(agent.say(f"{style} {HOSTILE}", format=style, thread_id=HOSTILE[:60]))  # type: ignore[arg-type]
-        files.run(agent.send("reasoning.start", {"text": HOSTILE}))
-        files.run(agent.send("reasoning.thought", {HOSTILE: HOSTILE}))
-        files.run(agent.send("participant.status", {"status": HOSTILE}))
-        agent.tool(lambda: HOSTILE, name="bad_tool", description=HOSTILE)  # type: ignore[call-overload]
-        params = {
-            "name": "write_file",
-            "arguments": {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}},
-        }
-        moot.bob.call(
-            "room/propose",
-            room=room,
-            method="tools/call",
-            params=params,
-            to="files",
-            reason=HOSTILE,
-        )
-        card = page.page.locator("article.proposal")
-        expect(card.locator(".arguments th")).to_have_count(2)
-        expect(card).to_contain_text("<img src=x onerror=")
-        page.button("Tools", exact=True).click()
-        page.button("List the tools").click()
-        page.button("bad_tool").click()
-        page.button("Call", exact=True).click()
-        expect(page.page.locator(".result", has_text="<img src=x")).to_be_visible()
-        page.page.locator(".reasoning summary").first.click()
-        expect(page.page.locator(".reasoning", has_text="<img src=x").first).to_be_visible()
-        for each in page.page.get_by_role("button", name="as JSON").all():
-            each.focus()
-            page.page.keyboard.press("Enter")
-        expect(page.page.locator("pre.raw").first).to_be_visible()
-        page.button("Find").click()
-        page.field("Text").fill(HOSTILE)
-        page.field("Text").press("Enter")
-        expect(page.page.locator(".message").first).to_be_visible()
-        assert page.page.evaluate("window.hacked") is None
-        assert page.page.locator(".console img, .console a[href^='javascript']").count() == 0
+def test_hostile_text_in_every_field_stays_text(moot, room, files, desk):
+    page = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    agent = files.room
+    for style in ("plain", "markdown"):
+        files.run(agent.say(f"{style} {HOSTILE}", format=style, thread_id=HOSTILE[:60]))  # type: ignore[arg-type]
+    files.run(agent.send("reasoning.start", {"text": HOSTILE}))
+    files.run(agent.send("reasoning.thought", {HOSTILE: HOSTILE}))
+    files.run(agent.send("participant.status", {"status": HOSTILE}))
+    agent.tool(lambda: HOSTILE, name="bad_tool", description=HOSTILE)  # type: ignore[call-overload]
+    given = {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}}
+    moot.bob.propose(room, "write_file", given, "files", reason=HOSTILE)
+    card = page.page.locator("article.proposal")
+    expect(card.locator(".arguments th")).to_have_count(2)
+    expect(card).to_contain_text("<img src=x onerror=")
+    open_tool(page, "bad_tool")
+    page.button("Call", exact=True).click()
+    expect(page.page.locator(".result", has_text="<img src=x")).to_be_visible()
+    page.page.locator(".reasoning summary").first.click()
+    expect(page.page.locator(".reasoning", has_text="<img src=x").first).to_be_visible()
+    for each in page.page.get_by_role("button", name="as JSON").all():
+        each.focus()
+        page.page.keyboard.press("Enter")
+    expect(page.page.locator("pre.raw").first).to_be_visible()
+    page.button("Find").click()
+    page.field("Text").fill(HOSTILE)
+    page.field("Text").press("Enter")
+    expect(page.page.locator(".message").first).to_be_visible()
+    assert page.page.evaluate("window.hacked") is None
+    assert page.page.locator(".console img, .console a[href^='javascript']").count() == 0
 
 
 @pytest.mark.parametrize(
     ("theme", "width"),
     [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.long)],
 )
-def test_axe_finds_nothing_in_rooms(moot, room, desk, theme, width):
-    with Agent(moot.hub, moot.files.token, room) as files:
-        moot.propose(room, "seen.md")
-        moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")
-        page = Console(
-            desk, moot.hub, moot.ada, f"/rooms/{room}", width=width, color_scheme=theme
-        ).live()
-        expect(page.button("Approve")).to_be_visible()
-        page.button("Find").click()
-        check_axe(page.page, "room")
-        page.button("Find").click()
-        page.button("Tools", exact=True).click()
-        page.button("List the tools").click()
-        page.button("write_file").click()
-        page.button("Call", exact=True).click()
-        check_axe(page.page, "tools")
-        page.button("Room", exact=True).click()
-        check_axe(page.page, "settings")
-        page.button("People").click()
-        page.page.locator(".people > li", has_text="files").locator("summary").click()
-        page.button("Grant…").click()
-        check_axe(page.page, "people")
-        page.page.goto(f"{page.hub}/rooms")
-        expect(page.page.locator(".room-entry").first).to_be_visible()
-        page.button("Create a room").click()
-        check_axe(page.page, "rooms")
-        assert files.done == []
+def test_axe_finds_nothing_in_rooms(moot, room, files, desk, theme, width):
+    moot.bob.propose(room, "write_file", {"path": "seen.md", "text": "Hello"}, "files")
+    moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")
+    page = Console(
+        desk, moot.hub, moot.ada.token, f"/rooms/{room}", width=width, color_scheme=theme
+    ).live()
+    expect(page.button("Approve")).to_be_visible()
+    page.button("Find").click()
+    check_axe(page.page, "room")
+    page.button("Find").click()
+    open_tool(page, "write_file")
+    page.button("Call", exact=True).click()
+    check_axe(page.page, "tools")
+    page.button("Room", exact=True).click()
+    check_axe(page.page, "settings")
+    page.button("People").click()
+    page.page.locator(".people > li", has_text="files").locator("summary").click()
+    page.button("Grant…").click()
+    check_axe(page.page, "people")
+    page.page.goto(f"{page.hub}/rooms")
+    expect(page.page.locator(".room-entry").first).to_be_visible()
+    page.button("Create a room").click()
+    check_axe(page.page, "rooms")
+    assert files.done == []

@@ -66,8 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk):
     root = place.operator("rosa")
     place.offer("notes", ECHO)
-    console = Console(desk, place.url, root.token, "/servers")
-    console.ignored = REFUSED
+    console = Console(desk, place.url, root.token, "/servers", ignored=REFUSED)
     page = console.page
     console.heading("Servers")
     console.button("Add a server").click()
@@ -82,8 +81,7 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk)
     console.button("Test").click()
     expect(page.get_by_role("alert")).to_contain_text("Line 1 is not valid JSON")
     described.fill("no-such-program --here")
-    console.field("Name", exact=True).fill("notes")
-    console.button("Test").click()
+    console.submit("Test", {"Name": "notes"}, exact=True)
     expect(page.get_by_role("alert")).to_contain_text("no-such-program")
     described.fill(place.pasted("notes"))
     expect(console.button("Save")).to_be_disabled()
@@ -129,11 +127,9 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk)
     expect(page.locator(".server-tool .says")).to_contain_text("tells mallory")
 
     console.button("Remove").click()
-    console.field("Your token, once more").fill("sk_wrong")
-    console.button("Remove", exact=True).click()
+    console.submit("Remove", {"Your token, once more": "sk_wrong"})
     expect(page.get_by_role("alert").first).to_contain_text("once more")
-    console.field("Your token, once more").fill(root.token)
-    console.button("Remove", exact=True).click()
+    console.submit("Remove", {"Your token, once more": root.token})
     console.heading("Servers")
     expect(console.text("Removed notes.")).to_be_visible()
     assert "notes" not in (place.socket.parent / "config.toml").read_text()
@@ -166,8 +162,7 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(pla
     place.add("theirs", ECHO)
     bob = Person(place.url, "bob")
     place.ask("folkmoot/grant", handle="bob", patterns=["mine:echo"])
-    console = Console(desk, place.url, bob.token, "/servers", width=390)
-    console.ignored = REFUSED
+    console = Console(desk, place.url, bob.token, "/servers", width=390, ignored=REFUSED)
     page = console.page
     rows = page.get_by_role("table", name="Servers").get_by_role("row")
     expect(rows.filter(has_text="mine")).to_contain_text("You may use it by an operator's grant.")

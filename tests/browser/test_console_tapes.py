@@ -15,8 +15,8 @@ import pytest
 
 from folkmoot.cli.operator import ask_socket
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
-from tests.browser.harness import Desk, Person, check_axe, expect
-from tests.browser.test_web import Web
+from tests.browser.console import Console, Web
+from tests.browser.harness import Desk, Person, check_axe, expect, shows
 from tests.forge.forked import Forked
 from tests.process import Process, environment
 from tests.proxy.tape.studio import Studio, StudioClock, recording
@@ -82,9 +82,7 @@ def talk(studio: Studio, greeting: str) -> None:
 
 def opened(desk: Desk, world: World, path: str = "/tapes", **options: Any) -> Web:
     """A page of the console, for the operator."""
-    web = Web(desk, world.hub, path, real_time=True, **options)
-    web.field("Token").fill(world.token)
-    web.field("Token").press("Enter")
+    web = Console(desk, world.hub, world.token, path, **options)
     expect(web.page.locator("#page-title")).to_be_visible()
     return web
 
@@ -166,8 +164,7 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(wor
         send(proxy, 1, f"/old {HOSTILE}")
         web = opened(desk, world)
         card = web.page.get_by_role("article", name="tools/call delete")
-        expect(card).to_contain_text("ask first <b>: Really? <i>")
-        expect(card).to_contain_text(f"proxy {proxy.pid}")
+        shows(card, "ask first <b>: Really? <i>", f"proxy {proxy.pid}")
         card.get_by_role("button", name="Edit").click()
         editor = card.get_by_label("The message, as JSON")
         expect(editor).to_have_value(re.compile("onerror"))
@@ -209,8 +206,7 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(wor
 def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(world, desk):
     web = opened(desk, world, "/tapes/before.jsonl?view=numbers")
     slow = web.page.get_by_role("table", name="Slowest calls")
-    expect(slow.get_by_role("row").nth(1)).to_contain_text("tools/call slow")
-    expect(slow.get_by_role("row").nth(1)).to_contain_text("2.5 s")
+    shows(slow.get_by_role("row").nth(1), "tools/call slow", "2.5 s")
     failed = web.page.get_by_role("table", name="Errors")
     expect(failed.get_by_role("row")).to_have_count(2)
     expect(web.page.get_by_role("img", name="Over the time of the tape")).to_be_visible()
@@ -226,8 +222,7 @@ def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(worl
     expect(changed).to_contain_text("other answer")
     changed.click()
     shown = web.page.get_by_role("list", name="Changes of Answer")
-    expect(shown).to_contain_text("Hello")
-    expect(shown).to_contain_text("Good day")
+    shows(shown, "Hello", "Good day")
     web.field("Show equal calls too").check()
     expect(calls.locator("> li")).to_have_count(5)
     web.page.get_by_role("link", name="Use it").click()
@@ -274,7 +269,7 @@ def test_hostile_text_in_every_field_of_a_tape_stays_text(world, desk):
         moments(web).nth(number).click()
         pair = web.page.get_by_role("region", name="Message")
         expect(pair.get_by_label("Answer", exact=True)).to_be_visible()
-        fits(web)
+        web.fits()
         moments(web).nth(number).click()
         expect(pair).to_have_count(0)
     for view in ("Numbers", "Compare", "Use it"):
@@ -283,17 +278,11 @@ def test_hostile_text_in_every_field_of_a_tape_stays_text(world, desk):
             web.field("Compare with").select_option(label="plain.jsonl")
             web.page.get_by_role("list", name="Calls").get_by_role("button").first.click()
             expect(web.page.get_by_label("Changes of Request")).to_contain_text("onerror")
-        fits(web)
+        web.fits()
     assert web.page.locator("main img:not([alt])").count() == 0
     assert web.page.locator("script").count() == 1
     assert web.page.locator("main a[href^=javascript]").count() == 0
     expect(web.page).not_to_have_title(re.compile("hit"))
-
-
-def fits(web: Web) -> None:
-    """Nothing is wider than the page."""
-    wide = web.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, web.page.url
 
 
 def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do(world, desk):
@@ -308,9 +297,7 @@ def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do
     web.page.goto(f"{web.hub}/tapes/..%2F..%2Fetc%2Fpasswd")
     expect(web.text("There is no such tape.")).to_be_visible()
     bob = Person(world.hub, "bob")
-    other = Web(desk, world.hub, "/tapes/before.jsonl", real_time=True)
-    other.field("Token").fill(bob.token)
-    other.field("Token").press("Enter")
+    other = Console(desk, world.hub, bob.token, "/tapes/before.jsonl")
     expect(other.text("This page is for operators of the hub.")).to_be_visible()
     expect(other.page.get_by_role("link", name="Tapes")).to_have_count(0)
 
@@ -335,4 +322,4 @@ def test_axe_finds_nothing_on_tapes(world, desk, tmp_path, theme, width):
         web.page.goto(web.hub + path.replace("OFFSET", str(first)))
         expect(web.text(there).first).to_be_visible()
         check_axe(web.page, web.page.url)
-        fits(web)
+        web.fits()

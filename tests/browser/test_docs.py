@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.console import Web
 from tests.browser.harness import check_axe, expect
-from tests.browser.test_web import Web
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
 READ = ("/docs", "/docs/tutorials/inbox", "/docs/reference/settings", "/docs/search?q=backup")
-
-
-def wide(page: Page) -> int:
-    """By how many pixels a page is wider than its window."""
-    found: int = page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-    return found
 
 
 @pytest.mark.requirement("docs.pages", "docs.search")
@@ -59,4 +47,4 @@ def test_axe_finds_nothing_in_the_documentation(hub, desk, theme, width):
     for path in READ:
         web.page.goto(f"{web.hub}{path}")
         check_axe(web.page, path)
-        assert wide(web.page) == 0, path
+        web.fits()

@@ -23,10 +23,7 @@ PASSPHRASE = "five words picked at random"
 
 def turn_on(inbox: Inbox) -> str:
     """Make a key in the page; answers its fingerprint."""
-    inbox.button("Settings").click()
-    inbox.button("Keys and backup").click()
-    inbox.button("Turn on").click()
-    expect(inbox.text("On. The hub names this key as yours.")).to_be_visible()
+    inbox.turn_on()
     expect(inbox.text("If its data is cleared")).to_be_visible()
     kept = inbox.frame.locator("html").evaluate("() => localStorage.getItem('mmp_private_key')")
     shown: str = inbox.frame.locator(".fingerprint").inner_text()
@@ -124,8 +121,7 @@ def test_the_app_and_the_bridge_read_each_other(hub, desk, tmp_path):
         expect(inbox.frame.locator(".letter .end_to_end").last).to_have_text(
             "End-to-end, key compared"
         )
-        inbox.button("Draft a reply with my assistant").click()
-        expect(inbox.text("This shares the decrypted text")).to_be_visible()
+        inbox.press("Draft a reply with my assistant", says="This shares the decrypted text")
         assert inbox.host("messages") == []
         inbox.button("Share and draft").click()
         inbox.page.wait_for_function("window.host.messages.length === 1")
@@ -191,13 +187,9 @@ def test_a_key_is_backed_up_and_restored_where_nothing_is_kept(hub, desk, tmp_pa
     inbox = desk.open(hub, gil.token)
     turn_on(inbox)
     compose(inbox, "hal", "Only for us.")
-    inbox.button("Settings").click()
-    inbox.button("Keys and backup").click()
-    inbox.field("New passphrase").fill("short")
-    inbox.button("Make a backup").click()
-    expect(inbox.text("Use at least 12 characters")).to_be_visible()
-    inbox.field("New passphrase").fill(PASSPHRASE)
-    inbox.button("Make a backup").click()
+    inbox.open_keys()
+    inbox.submit("Make a backup", {"New passphrase": "short"}, says="Use at least 12 characters")
+    inbox.submit("Make a backup", {"New passphrase": PASSPHRASE})
     saving = inbox.button("Save folkmoot-key-gil.json")
     while not saving.count():
         inbox.page.clock.run_for(100)
@@ -209,16 +201,14 @@ def test_a_key_is_backed_up_and_restored_where_nothing_is_kept(hub, desk, tmp_pa
     bare = desk.open(hub, gil.token, sandbox=BARE)
     bare.open_thread("@hal")
     expect(bare.frame.locator(".unreadable")).to_contain_text("Your key is not here")
-    bare.button("Settings").click()
-    bare.button("Keys and backup").click()
+    bare.open_keys()
     expect(bare.text("does not let the inbox keep anything")).to_be_visible()
     expect(bare.text("Your key is on another device.")).to_be_visible()
     bare.field("Backup", exact=True).fill(file)
     bare.field("Its passphrase").fill("another long passphrase")
     bare.button("Restore", exact=True).click()
     wait_for(bare, "The passphrase is wrong")
-    bare.field("Its passphrase").fill(PASSPHRASE)
-    bare.button("Restore", exact=True).click()
+    bare.submit("Restore", {"Its passphrase": PASSPHRASE})
     wait_for(bare, "The key of @gil is here.")
     bare.open_thread("@hal")
     expect(bare.frame.locator(".letter.own .body")).to_have_text("Only for us.")

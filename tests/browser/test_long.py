@@ -12,8 +12,8 @@ import pytest
 
 from folkmoot.app import Hub
 from tests.browser.conftest import variables
+from tests.browser.console import Web
 from tests.browser.harness import Inbox, expect, is_like, least_of_each
-from tests.browser.test_web import Web
 from tests.mcp_harness import settings
 from tests.process import Process
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import folkmoot
+from tests.browser.console import Web
 from tests.browser.harness import Person, expect
-from tests.browser.test_web import Web
 from tests.process import Process, environment
 
 pytestmark = pytest.mark.browser
@@ -100,8 +100,7 @@ def test_a_new_build_replaces_what_was_kept_of_the_old_one(tmp_path, desk):
     data = tmp_path / "data"
     with Process(data) as running:
         port = running.port
-        web = Web(desk, f"http://127.0.0.1:{port}", "/sign-in")
-        web.ignored = AWAY
+        web = Web(desk, f"http://127.0.0.1:{port}", "/sign-in", ignored=AWAY)
         web.page.evaluate(ACTIVE)
         ((old, paths),) = kept(web).items()
         assert "<title>Folkmoot<" in paths["/inbox"]

@@ -22,24 +22,17 @@ def opened(desk: Desk, hub: str, token: str, proxy: str, context: object = None)
     return desk.open(hub, token, kind=InProxy, proxy=proxy, sandbox=STORING, context=context)  # type: ignore[return-value,arg-type]
 
 
-def keys(inbox: InProxy) -> None:
-    inbox.button("Settings").click()
-    inbox.button("Keys and backup").click()
-
-
 @pytest.mark.requirement("app.proxy-frame")
 def test_in_a_frame_of_the_same_site_the_key_is_kept(hub, desk):
     ada = Person(hub, "ada")
     proxy = desk.url.replace("host.html", "proxy.html")
     context = desk.context()
     inbox = opened(desk, hub, ada.token, proxy, context)
-    keys(inbox)
-    inbox.button("Turn on").click()
-    expect(inbox.text("On. The hub names this key as yours.")).to_be_visible()
+    inbox.turn_on()
     shown = inbox.frame.locator(".fingerprint").inner_text()
     inbox.page.close()
     inbox = opened(desk, hub, ada.token, proxy, context)
-    keys(inbox)
+    inbox.open_keys()
     expect(inbox.frame.locator(".fingerprint")).to_have_text(shown)
     expect(inbox.text("On. The hub names this key as yours.")).to_be_visible()
 
@@ -58,5 +51,5 @@ def test_in_a_frame_of_another_site_nothing_is_kept_and_the_app_says_so(hub, des
     expect(inbox.frame.locator(".body")).to_have_text("Storage or not, mail is read.")
     inbox.write("Answered from there.")
     expect(inbox.frame.locator(".letter.own .body")).to_have_text("Answered from there.")
-    keys(inbox)
+    inbox.open_keys()
     expect(inbox.text("does not let the inbox keep anything")).to_be_visible()

@@ -9,96 +9,23 @@ from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from folkmoot.bridge.crypto import DeviceKey, seal
 from folkmoot.cli.client import HubClient
-from tests.browser.harness import Desk, Person, Quiet, check_axe, expect
+from tests.browser.console import OUT, Web
+from tests.browser.harness import Person, Quiet, check_axe, expect
 from tests.process import Process
 
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
-
 pytestmark = pytest.mark.browser
-
-SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")
-OUT = ("401 (Unauthorized)", "ERR_INCOMPLETE_CHUNKED_ENCODING")
-"""What the console of a page says whose session was taken away."""
-
-
-class Web:
-    """The hub's page in a browser profile of its own."""
-
-    def __init__(self, desk: Desk, hub: str, path: str = "/inbox", **options: Any) -> None:
-        self.hub = hub.replace("127.0.0.1", "localhost")
-        self.context: BrowserContext = desk.context(**options)
-        self.page: Page = self.context.new_page()
-        self.ignored: tuple[str, ...] = ()
-        self._problems = desk.problems
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: desk.problems.append(f"error: {error}"))
-        self.page.goto(f"{self.hub}{path}")
-
-    def _console(self, message: Any) -> None:
-        bad = message.type in ("error", "warning")
-        if bad and not any(word in message.text for word in self.ignored):
-            self._problems.append(f"{message.type}: {message.text}")
-
-    def button(self, name: str, **options: Any) -> Any:
-        return self.page.get_by_role("button", name=name, **options)
-
-    def field(self, label: str, **options: Any) -> Any:
-        return self.page.get_by_label(label, **options)
-
-    def text(self, text: str, **options: Any) -> Any:
-        return self.page.get_by_text(text, **options)
-
-    def sign_in(self, token: str) -> Web:
-        self.field("Token").fill(token)
-        self.button("Sign in", exact=True).click()
-        self.page.locator(".threads").wait_for()
-        return self
-
-    def sign_in_at_account(self, token: str) -> Web:
-        self.field("Token").fill(token)
-        self.field("Token").press("Enter")
-        expect(self.text("this browser", exact=True)).to_be_visible()
-        return self
-
-    def open_thread(self, name: str) -> None:
-        self.page.locator(".row", has_text=name).first.click()
-        self.page.locator(".messages").wait_for()
-
-    def write(self, text: str) -> None:
-        self.page.locator(".composer textarea").fill(text)
-        self.button("Send", exact=True).click()
-        expect(self.page.locator(".letter.own .body").last).to_have_text(text)
-
-    def secrets(self) -> list[str]:
-        """Every token that the page can read, or that stands in its address."""
-        seen = self.page.evaluate(
-            """() => [
-              document.documentElement.outerHTML,
-              ...[...document.querySelectorAll("input, textarea")].map((it) => it.value),
-              JSON.stringify(localStorage), JSON.stringify(sessionStorage),
-              document.cookie, location.href, JSON.stringify(history.state),
-            ].join("\\n")"""
-        )
-        return [found.group() for found in SECRET.finditer(seen)]
 
 
 def folkmoot(*arguments: str, **variables: str) -> str:
     """What the command prints."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "folkmoot", *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=variables,
-    )
-    return ran.stdout
+    command = [sys.executable, "-m", "folkmoot", *arguments]
+    return subprocess.check_output(command, text=True, env=variables)
 
 
 @pytest.mark.requirement("web.two-people", "web.no-secret")
@@ -111,9 +38,7 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub, desk)
     guest = Web(desk, hub, link.partition("/invite")[1] + link.partition("/invite")[2])
     expect(guest.text("Ada Lovelace (@ada) invites you")).to_be_visible()
     expect(guest.text("Welcome to the moot.")).to_be_visible()
-    guest.field("Your handle").fill("bob")
-    guest.button("Register").click()
-    expect(guest.text("You are @bob.")).to_be_visible()
+    guest.submit("Register", {"Your handle": "bob"}, says="You are @bob.")
     assert len(set(guest.secrets())) == 1
     guest.page.get_by_role("link", name="open your inbox").click()
     guest.open_thread("Ada Lovelace")
@@ -136,8 +61,7 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub, desk)
 @pytest.mark.requirement("web.sign-out")
 def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub, desk):
     cleo = Person(hub, "cleo")
-    web = Web(desk, hub, "/account")
-    web.ignored = ("401 (Unauthorized)",)
+    web = Web(desk, hub, "/account", ignored=("401 (Unauthorized)",))
     web.field("Token").fill("sk_" + "0" * 64)
     web.field("Token").press("Enter")
     expect(web.page.get_by_role("alert")).to_contain_text("The token is not valid")
@@ -160,12 +84,10 @@ def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub, desk):
     other = Web(desk, hub).sign_in(dora.token)
     other.ignored = OUT
     web = Web(desk, hub, "/sign-in")
-    web.button("I lost my token").click()
-    expect(web.text("Recovering signs out every other client")).to_be_visible()
-    web.field("Handle").fill("@dora")
-    web.field("Recovery code").fill(dora.recovery_code)
-    web.button("Recover", exact=True).click()
-    expect(web.text("You are @dora")).to_be_visible()
+    web.press("I lost my token", says="Recovering signs out every other client")
+    web.submit(
+        "Recover", {"Handle": "@dora", "Recovery code": dora.recovery_code}, says="You are @dora"
+    )
     expect(other.text("You were signed out.")).to_be_visible()
     web.field("I have saved").check()
     web.button("Open the inbox").click()
@@ -184,8 +106,7 @@ def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(hub, desk, tmp_p
     web.page.locator(".threads").wait_for()
     assert web.page.url.endswith("/inbox")
     assert web.secrets() == []
-    again = Web(desk, hub)
-    again.ignored = ("403 (Forbidden)",)
+    again = Web(desk, hub, ignored=("403 (Forbidden)",))
     again.page.goto(f"{again.hub}/{path}")
     expect(again.text("This link was used already or is too old.")).to_be_visible()
     web.ignored = OUT
@@ -294,12 +215,8 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub, desk):
     gus = Person(hub, "gus")
     gus.call("msg/invite")
     web = Web(desk, hub, "/account").sign_in_at_account(gus.token)
-    for _ in ("asked", "confirmed"):
-        web.button("Withdraw").click()
-    expect(web.text("None. You invite people from the inbox")).to_be_visible()
-    web.field("Name", exact=True).fill("Gus the Great")
-    web.button("Save", exact=True).click()
-    expect(web.text("Your profile is saved.")).to_be_visible()
+    web.confirm("Withdraw", says="None. You invite people from the inbox")
+    web.submit("Save", {"Name": "Gus the Great"}, says="Your profile is saved.", exact=True)
     assert gus.call("msg/whoami")["display_name"] == "Gus the Great"
     web.field("New token: what is it for?").fill("laptop")
     again = web.field("One of your tokens, once more")
@@ -314,17 +231,13 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub, desk):
     assert web.secrets() == []
     assert HubClient(hub, made).call("msg/whoami", {})["handle"] == "gus"
     entry = web.page.locator("li", has_text="laptop")
-    entry.get_by_role("button", name="Revoke").click()
-    entry.get_by_role("button", name="Revoke").click()
-    expect(web.text("The token is revoked.")).to_be_visible()
-    expect(web.page.locator("li", has_text="laptop")).to_have_count(0)
+    web.confirm("Revoke", entry, says="The token is revoked.")
+    expect(entry).to_have_count(0)
     with web.page.expect_download() as download:
         web.page.get_by_role("link", name="Download").click()
     assert download.value.path().stat().st_size > 0
     web.ignored = OUT
-    web.field("Type gus to confirm").fill("gus")
-    web.button("Delete", exact=True).click()
-    expect(web.text("Account deleted.")).to_be_visible()
+    web.submit("Delete", {"Type gus to confirm": "gus"}, says="Account deleted.")
     assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
 
 
@@ -346,8 +259,7 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
         )
     web.page.goto(f"{web.hub}/inbox")
     lea.call("msg/send", to="kim", body="Are you there?")
-    params = {"name": "chat.say", "arguments": {"text": "Hello"}}
-    lea.call("room/propose", room="kims", method="tools/call", params=params, to="gateway")
+    lea.propose("kims", "chat.say", {"text": "Hello"})
     expect(ways.get_by_role("link", name="Inbox 1 new")).to_be_visible()
     expect(ways.get_by_role("link", name="Asks 1 new")).to_be_visible()
     web.page.set_viewport_size({"width": 390, "height": 760})
@@ -372,10 +284,7 @@ def test_a_key_made_in_the_page_stays_in_this_browser(hub, desk):
     key = DeviceKey.fresh()
     jon.call("msg/set_profile", client_public_key=key.public)
     web = Web(desk, hub).sign_in(ivy.token)
-    web.button("Settings").click()
-    web.button("Keys and backup").click()
-    web.button("Turn on").click()
-    expect(web.text("On. The hub names this key as yours.")).to_be_visible()
+    web.turn_on()
     box = seal(key, ivy.call("msg/whoami")["client_public_key"], b"For this browser alone.")
     payload = {"ciphertext": box.ciphertext, "nonce": box.nonce, "sender_public_key": key.public}
     jon.call("msg/send", to="ivy", encrypted_payload=payload)

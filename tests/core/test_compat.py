@@ -27,18 +27,12 @@ def test_the_older_name_is_the_same_type():
     assert TransportMessage == ProtocolMessage
 
 
-@pytest.mark.requirement("compat.into-envelope")
-def test_an_older_message_keeps_itself_and_knows_no_direction():
-    envelope = into_envelope(OLD, NOW)
-    assert envelope.message == OLD
-    assert envelope.context.direction is MessageDirection.UNKNOWN
-
-
-@pytest.mark.requirement("compat.into-envelope-with-direction")
-def test_a_direction_can_be_given():
-    envelope = into_envelope_with_direction(OLD, MessageDirection.SERVER_TO_CLIENT, NOW)
-    assert envelope.message == OLD
-    assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
+@pytest.mark.requirement("compat.into-envelope", "compat.into-envelope-with-direction")
+def test_an_older_message_keeps_itself_and_knows_no_direction_unless_one_is_given():
+    given = MessageDirection.SERVER_TO_CLIENT
+    made = [into_envelope(OLD, NOW), into_envelope_with_direction(OLD, given, NOW)]
+    assert [each.message for each in made] == [OLD, OLD]
+    assert [each.context.direction for each in made] == [MessageDirection.UNKNOWN, given]
 
 
 @pytest.mark.requirement("compat.into-envelope")

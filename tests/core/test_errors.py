@@ -48,14 +48,9 @@ def test_every_leaf_knows_its_forms(leaf):
 def test_the_forms_carry_code_sentence_and_data():
     error = e.DuplicateKey("Twice.", member="a")
     assert str(error) == "Twice."
-    assert error.as_jsonrpc() == {
-        "code": -32700,
-        "message": "Twice.",
-        "data": {"code": "duplicate_key", "member": "a"},
-    }
-    assert error.as_http() == {
-        "error": {"code": "duplicate_key", "message": "Twice.", "member": "a"}
-    }
+    told = {"code": "duplicate_key", "member": "a"}
+    assert error.as_jsonrpc() == {"code": -32700, "message": "Twice.", "data": told}
+    assert error.as_http() == {"error": {**told, "message": "Twice."}}
 
 
 @pytest.mark.requirement("error.documented")
@@ -82,13 +77,8 @@ def test_a_failed_request_has_the_answers_error_and_the_hubs_reason_if_it_was_th
 def test_an_invalid_name_says_which_rule_where_and_what_is_nearest():
     error = e.InvalidName("No.", name="My:x", rule="tool-case", position=0, nearest="my:x")
     assert isinstance(error, ValueError)
-    assert (error.name, error.rule, error.position, error.nearest) == (
-        "My:x",
-        "tool-case",
-        0,
-        "my:x",
-    )
-    assert error.data == {"name": "My:x", "rule": "tool-case", "position": 0, "nearest": "my:x"}
+    told = {"name": "My:x", "rule": "tool-case", "position": 0, "nearest": "my:x"}
+    assert error.data == told == {name: getattr(error, name) for name in told}
     assert e.InvalidName("No.", name="x", rule="tool").data == {"name": "x", "rule": "tool"}
 
 

@@ -44,18 +44,15 @@ def test_patterns_that_match_one_text_intersect(a, b, text):
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "meets"),
+    ("meets", "pairs"),
     [
-        ("a*", "b*", False),
-        ("*a", "*b", False),
-        ("a", "b", False),
-        ("a*b", "ab", True),
-        ("a*c", "ab*", True),
-        ("ab", "a*", True),
+        (False, [("a*", "b*"), ("*a", "*b"), ("a", "b")]),
+        (True, [("a*b", "ab"), ("a*c", "ab*"), ("ab", "a*")]),
     ],
 )
-def test_patterns_meet_when_their_ends_agree(a, b, meets):
-    assert glob(a).intersects(glob(b)) is meets
+def test_patterns_meet_when_their_ends_agree(meets, pairs):
+    for a, b in pairs:
+        assert glob(a).intersects(glob(b)) is meets, (a, b)
 
 
 @pytest.mark.requirement("capability.payload-no-regex")

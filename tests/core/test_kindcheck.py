@@ -71,19 +71,19 @@ FAILURE = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
     ],
 )
 def test_the_effective_context_is_the_payloads(method, params, context):
-    for operation, more in ("request", ()), ("proposal", ()):
-        whole = f"mcp.{operation}.{method}:{context}"
-        payload = request(method, params)
-        assert checked(whole, payload, about=more) == whole
-        assert checked(f"mcp.{operation}.{method}", payload, about=more) == whole
-        with pytest.raises(e.ContextMismatch):
-            checked(f"mcp.{operation}.{method}:other", payload, about=more)
-        with pytest.raises(e.ContextMismatch):
-            checked(whole + "x", payload, about=more)
+    payload = request(method, params)
+    for kind in (f"mcp.request.{method}", f"mcp.proposal.{method}"):
+        assert (
+            checked(kind, payload) == checked(f"{kind}:{context}", payload) == f"{kind}:{context}"
+        )
+        for other in ("other", f"{context}x"):
+            with pytest.raises(e.ContextMismatch):
+                checked(f"{kind}:{other}", payload)
 
 
 RESPONSE, PROPOSAL = "mcp.response.tools/call", "mcp.proposal.tools/call"
-COMPLETE = "mcp.request.completion/complete"
+COMPLETE, RESOURCE = "mcp.request.completion/complete", "mcp.request.resources/read"
+PROGRESS = "mcp.notification.notifications/progress"
 
 WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     # the spoofs of the ADR, and those that come to mind
@@ -93,15 +93,9 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     (CALL, request("tools/call "), ["f"], [], e.MethodMismatch),
     ("chat.message", request(), [], [], e.PayloadInvalid),
     ("mcp.notification.tools/call", without(request(), "id"), [], [], e.WrongOperation),
-    (
-        "mcp.notification.notifications/x",
-        request("notifications/x", {}),
-        [],
-        [],
-        e.PayloadIdForbidden,
-    ),
-    ("mcp.request.notifications/x", request("notifications/x", {}), ["f"], [], e.WrongOperation),
-    ("mcp.proposal.notifications/x", request("notifications/x", {}), [], [], e.WrongOperation),
+    (NOTIFIED, {**NOTE, "id": 1}, [], [], e.PayloadIdForbidden),
+    ("mcp.request.notifications/message", {**NOTE, "id": 1}, ["f"], [], e.WrongOperation),
+    ("mcp.proposal.notifications/message", {**NOTE, "id": 1}, [], [], e.WrongOperation),
     (CALL, request(result={}), ["f"], [], e.PayloadInvalid),
     (CALL, request(error={}), ["f"], [], e.PayloadInvalid),
     (RESPONSE, {**ANSWER, "method": "tools/call"}, ["a"], ["1"], e.PayloadInvalid),
@@ -122,20 +116,10 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     (CALL, request(params={"name": ""}), ["f"], [], e.PayloadInvalid),
     (CALL, request(params={"name": "a\n"}), ["f"], [], e.PayloadInvalid),
     (CALL, request(params={"name": "a" * 2000}), ["f"], [], e.PayloadInvalid),
-    (
-        "mcp.request.resources/read",
-        request("resources/read", {"uri": None}),
-        ["f"],
-        [],
-        e.PayloadInvalid,
-    ),
-    (COMPLETE, request("completion/complete", {}), ["f"], [], e.PayloadInvalid),
-    (
-        COMPLETE,
-        request("completion/complete", {"ref": {"name": "a", "uri": "b"}}),
-        ["f"],
-        [],
-        e.PayloadInvalid,
+    (RESOURCE, request("resources/read", {"uri": None}), ["f"], [], e.PayloadInvalid),
+    *(
+        (COMPLETE, request("completion/complete", params), ["f"], [], e.PayloadInvalid)
+        for params in ({}, {"ref": {"name": "a", "uri": "b"}})
     ),
     ("mcp.request.tools/list:x", request("tools/list", {}), ["f"], [], e.ContextNotAllowed),
     ("mcp.other.tools/call", request(), ["f"], [], e.UnknownOperation),
@@ -184,12 +168,8 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     ("mcpx.reject.proposal", {"reason": " "}, [], ["a"], e.ReasonRequired),
     ("mcpx.accept.proposal", {}, [], ["a"], e.UnknownOperation),
     # what is the gateway's
-    ("system.welcome", {}, [], [], e.ReservedKind),
-    ("system.made-up", {}, [], [], e.ReservedKind),
-    ("system.error.capability", {}, [], [], e.ReservedKind),
-    ("capability.grant-ack", {}, [], [], e.ReservedKind),
-    ("room.invite-ack", {}, [], [], e.ReservedKind),
-    ("anyone.said-ack", {}, [], [], e.ReservedKind),
+    *((f"system.{name}", {}, [], [], e.ReservedKind) for name in ("welcome", "made-up", "error.x")),
+    *((f"{name}-ack", {}, [], [], e.ReservedKind) for name in ("room.invite", "anyone.said")),
     ("stream.open", {}, [], [], e.ReservedKind),
     # chat and the rest
     ("chat.message", {}, [], [], e.PayloadInvalid),
@@ -277,25 +257,13 @@ def test_the_codes_are_these_and_stay_these():
         ("mcp.response.tools/call:x", ANSWER, ["a"], ["1"], "mcp.response.tools/call:x"),
         (RESPONSE, FAILURE, ["a", "b"], ["1"], RESPONSE),
         (CALL, request(), ["f"], ["p1"], READING),
-        (
-            PROPOSAL,
-            without(request(), "id", "jsonrpc"),
-            [],
-            [],
-            "mcp.proposal.tools/call:read_file",
-        ),
-        (PROPOSAL, request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
+        (PROPOSAL, without(request(), "id", "jsonrpc"), [], [], f"{PROPOSAL}:read_file"),
+        (PROPOSAL, request(), ["f"], [], f"{PROPOSAL}:read_file"),
         ("mcpx.withdraw.proposal", {}, [], ["p1"], "mcpx.withdraw.proposal"),
         ("mcpx.withdraw.proposal", None, [], ["p1"], "mcpx.withdraw.proposal"),
         ("mcpx.begin.request", None, [], ["m1"], "mcpx.begin.request"),
         (CHAT, saying(text="hi", format="markdown", mentions=["bob"]), [], [], CHAT),
-        (
-            "mcp.notification.notifications/progress",
-            about("notifications/progress"),
-            ["alice"],
-            ["m1"],
-            "mcp.notification.notifications/progress",
-        ),
+        (PROGRESS, about("notifications/progress"), ["alice"], ["m1"], PROGRESS),
         ("mcpx.reject.proposal", {"reason": "too dear"}, [], ["p1"], "mcpx.reject.proposal"),
         ("chat.message", {"text": "hi"}, [], [], "chat.message"),
         ("chat.message", {"text": "hi", "format": "markdown"}, [], [], "chat.message.markdown"),

@@ -93,17 +93,13 @@ def test_a_message_is_told_by_its_members():
 
 
 @pytest.mark.requirement("message.ambiguous-refused")
-@pytest.mark.parametrize("more", [{"result": 1}, {"error": {"code": 1, "message": ""}}])
-def test_a_message_that_is_call_and_answer_at_once_is_refused(more):
-    with pytest.raises(e.Unclassifiable, match="not both"):
-        message_from(call(**more))
-
-
-@pytest.mark.requirement("message.ambiguous-refused")
-@pytest.mark.parametrize("value", [{"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}])
-def test_a_message_that_is_nothing_is_refused(value):
-    with pytest.raises(e.Unclassifiable, match="needs"):
-        message_from(value)
+def test_a_message_that_is_call_and_answer_at_once_or_neither_is_refused():
+    for more in ({"result": 1}, {"error": {"code": 1, "message": ""}}):
+        with pytest.raises(e.Unclassifiable, match="not both"):
+            message_from(call(**more))
+    for value in ({"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}):
+        with pytest.raises(e.Unclassifiable, match="needs"):
+            message_from(value)
 
 
 @pytest.mark.requirement("message.jsonrpc")
@@ -115,22 +111,14 @@ def test_the_version_must_be_the_string_2_0(version):
 
 
 @pytest.mark.requirement("message.id-types")
-@pytest.mark.parametrize("identity", [None, True, False, 1.0, 1.5, [], {}, 2**63, -(2**63) - 1])
-def test_an_id_is_a_string_or_an_integer(identity):
-    with pytest.raises(e.InvalidId):
-        message_from(call(id=identity))
-
-
-@pytest.mark.parametrize("identity", ["", "1", 0, -1, 2**63 - 1, -(2**63)])
-def test_every_string_and_every_integer_of_64_bits_is_an_id(identity):
-    assert message_from(call(id=identity)).id == identity  # type: ignore[union-attr]
-
-
-@pytest.mark.requirement("message.id-types")
-@pytest.mark.parametrize("identity", [True, 1.0, []])
-def test_a_response_id_has_the_same_types(identity):
-    with pytest.raises(e.InvalidId):
-        message_from({"jsonrpc": "2.0", "id": identity, "result": 1})
+def test_an_id_is_a_string_or_an_integer_of_64_bits():
+    for identity in (None, True, False, 1.0, 1.5, [], {}, 2**63, -(2**63) - 1):
+        with pytest.raises(e.InvalidId):
+            message_from(call(id=identity))
+        with pytest.raises(e.InvalidResponse if identity is None else e.InvalidId):
+            message_from({"jsonrpc": "2.0", "id": identity, "result": 1})
+    for identity in ("", "1", 0, -1, 2**63 - 1, -(2**63)):
+        assert message_from(call(id=identity)).id == identity  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("message.id-keeps-type")
@@ -145,16 +133,17 @@ def test_ids_are_compared_with_their_type():
     assert len({1: "number", "1": "string"}) == 2
 
 
-@pytest.mark.parametrize("method", [None, 1, "", ["x"]])
-def test_a_method_is_a_string_that_is_not_empty(method):
-    with pytest.raises(e.InvalidMethod):
-        message_from(call(method=method))
-
-
-@pytest.mark.parametrize("params", [1, "x", True])
-def test_params_are_structured(params):
-    with pytest.raises(e.InvalidParams):
-        message_from(call(params=params))
+@pytest.mark.parametrize(
+    ("member", "values", "error"),
+    [
+        ("method", [None, 1, "", ["x"]], e.InvalidMethod),
+        ("params", [1, "x", True], e.InvalidParams),
+    ],
+)
+def test_a_method_is_a_string_that_is_not_empty_and_params_are_structured(member, values, error):
+    for value in values:
+        with pytest.raises(error):
+            message_from(call(**{member: value}))
 
 
 @pytest.mark.requirement("message.result-xor-error")
@@ -177,14 +166,8 @@ def test_only_an_error_may_be_without_an_id():
 @pytest.mark.parametrize(
     "error",
     [
-        None,
-        [],
-        "x",
-        {},
-        {"code": 1},
-        {"code": "1", "message": ""},
-        {"code": True, "message": ""},
-        {"code": 1, "message": 2},
+        *(None, [], "x", {}, {"code": 1}, {"code": 1, "message": 2}),
+        *({"code": "1", "message": ""}, {"code": True, "message": ""}),
     ],
 )
 def test_an_error_has_an_integer_code_and_a_message(error):

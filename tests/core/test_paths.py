@@ -27,108 +27,110 @@ PIECES = st.sampled_from(
         *(" ", ". .", "\u00a0"),
     ]
 )
+NOTES = {"under": "notes/"}
 PATHS = st.lists(PIECES, max_size=8).map("".join)
 
 
+DOTS = (
+    *(". .", ".. ", " ..", "..\u00a0", ".. .", " ", "..?x", "..#", "..:x", "..+", "..\u2065"),
+    *("...", "\u200b", ";x", "\uff0e\uff0e", "\u2025", "\u2026", ".\u200b.", "..\u200b"),
+    *("\u202e..", "..\ufe0f", "\u3164..", "%E2%80%A5", "%EF%BC%8E.", "%2e%20%2e"),
+    *("a\uff0f..\uff0f..", "a\uff3c..", "\uff052e\uff052e"),
+)
+"""Names that some server may read as the folder above."""
+
+
 @pytest.mark.parametrize(
-    ("folder", "value", "holds"),
+    ("folder", "holds", "values"),
     [
-        ("notes/", "notes/a", True),
-        ("notes/", "notes", True),
-        ("notes", "notes/a", True),
-        ("./notes/", "notes//a/./b", True),
-        ("notes/", "notes/a/../b", True),
-        ("notes/", "notes/50%.txt", True),
-        ("notes/", "notes/a%20b", True),
-        ("notes/", "notebook/a", False),
-        ("notes/", "Notes/a", False),
-        ("notes/", "other/a", False),
-        ("notes/", "notes/../other/a", None),
-        ("notes/", "notes/../../etc/passwd", None),
-        ("notes/", "../notes/a", None),
-        ("notes/", "notes/%2e%2e/%2e%2e/etc/passwd", None),
-        ("notes/", "notes/%252e%252e/other", None),
-        ("notes/", "notes/%25252525252e/a", None),
-        ("notes/", "notes/%ff", None),
-        ("notes/", "notes/..\\..\\etc", None),
-        ("notes/", "notes\\a", None),
-        ("notes/", "notes/..;/a", None),
-        ("notes/", "notes/.;x/a", None),
-        ("notes/", "notes/a\x00.txt", None),
-        ("notes/", "notes/a%00.txt", None),
-        ("notes/", "notes/a\nb", None),
-        ("notes/", "/srv/notes/a", None),
-        ("notes/", "~/notes/a", None),
-        ("notes/", "C:/notes/a", None),
-        ("notes/", "//notes/a", None),
-        ("notes/", "", None),
-        ("notes/", "notes/" + "a" * MAX_PATH, None),
-        ("notes/", "https://example.com/notes/a", False),
-        ("notes/", "x://../../etc/passwd", None),
-        ("notes/secret", "notes//secret", True),
-        ("notes/secret", "notes/%73ecret", None),
-        (".", "anything/at/all", True),
-        (".", "../up", None),
-        ("/", "/etc/passwd", True),
-        ("/", "etc/passwd", None),
-        ("/srv/notes", "/srv/notes/a", True),
-        ("/srv/notes", "/srv/./notes//a", True),
-        ("/srv/notes", "/srv/notes/../../etc", None),
-        ("/srv/notes", "/../srv/notes", None),
-        ("/srv/notes", "/etc/passwd", False),
-        ("/srv/notes", "notes/a", None),
-        ("/srv/notes", "file:///srv/notes/a", True),
-        ("/srv/notes", "FILE://localhost/srv/notes/a", True),
-        ("/srv/notes", "file:/srv/notes/a", True),
-        ("/srv/notes", "file:srv/notes/a", None),
-        ("/srv/notes", "file://elsewhere/srv/notes/a", None),
-        ("/srv/notes", "file:///srv/notes/a?x", None),
-        ("/srv/notes", "file://localhost", None),
-        ("file:///srv/notes/", "/srv/notes/a", True),
-        ("file:///srv/notes/", "file:///srv/notes/%2e%2e/a", None),
-        ("https://example.com/docs/", "https://example.com/docs/a?b=../c", True),
-        ("https://example.com/docs/", "HTTPS://EXAMPLE.com/docs/a", True),
-        ("https://example.com/docs/", "https://example.com/docs/../a", None),
-        ("https://example.com/docs/", "https://example.com/other", False),
-        ("https://example.com/docs/", "https://example.org/docs/", False),
-        ("https://example.com/docs/", "https://example.com:8443/docs/", None),
-        ("https://example.com/docs/", "http://example.com/docs/", None),
-        ("https://example.com/docs/", "https://example.com@evil.org/docs/", False),
-        ("https://example.com/docs/", "https://me@example.com./docs/", None),
-        ("https://example.com/docs/", "docs/a", None),
-        ("files://notes/", "files://notes/a", True),
-        ("files://notes/", "FILES://notes/a", True),
-        ("files://notes/", "files://Notes/a", None),
-        ("files://notes/", "files://notes/../other", None),
-        ("files://notes/", "files://other/a", False),
-        ("files://file///srv/notes", "files://file///srv/notes/a", True),
-        *(
-            ("notes/", f"notes/{dots}/secret", None)
-            for dots in (
-                *(". .", ".. ", " ..", "..\u00a0", ".. .", " "),
-                *("..?x", "..#", "..:x", "..+", "..\u2065", "...", "\u200b", ";x"),
-                *("\uff0e\uff0e", "\u2025", "\u2026", ".\u200b.", "..\u200b", "\u202e.."),
-                *("..\ufe0f", "\u3164.."),
-                *("%E2%80%A5", "%EF%BC%8E.", "%2e%20%2e"),
-                *("a\uff0f..\uff0f..", "a\uff3c..", "\uff052e\uff052e"),
-            )
+        (
+            "notes/",
+            True,
+            [
+                *("notes/a", "notes", "notes/a/../b", "notes/50%.txt", "notes/a%20b"),
+                *("notes/naïve file.txt", "notes/…and more", "notes/.hidden/..a"),
+                "notes/\uff46\uff55\uff4c\uff4c/👨\u200d👩\u200d👧.txt",
+            ],
         ),
-        ("notes/", "notes/naïve file.txt", True),
-        ("notes/", "notes/…and more", True),
-        ("notes/", "notes/.hidden/..a", True),
-        ("notes/", "notes/\uff46\uff55\uff4c\uff4c/👨\u200d👩\u200d👧.txt", True),
-        ("notes²/", "notes²/a", True),
-        ("notes/", "notes./a", None),
-        ("notes/", "\uff4eotes/a", None),
-        ("notes/", "no\u200btes /a", None),
+        ("notes", True, ["notes/a"]),
+        ("./notes/", True, ["notes//a/./b"]),
+        ("notes/", False, ["notebook/a", "Notes/a", "other/a", "https://example.com/notes/a"]),
+        (
+            "notes/",
+            None,
+            [
+                *("notes/../other/a", "notes/../../etc/passwd", "../notes/a"),
+                *("notes/%2e%2e/%2e%2e/etc/passwd", "notes/%252e%252e/other"),
+                *("notes/%25252525252e/a", "notes/%ff", "notes/..\\..\\etc", "notes\\a"),
+                *("notes/..;/a", "notes/.;x/a", "notes/a\x00.txt", "notes/a%00.txt", "notes/a\nb"),
+                *("/srv/notes/a", "~/notes/a", "C:/notes/a", "//notes/a", ""),
+                *("notes/" + "a" * MAX_PATH, "x://../../etc/passwd", "notes./a", "\uff4eotes/a"),
+                "no\u200btes /a",
+            ],
+        ),
+        ("notes/secret", True, ["notes//secret"]),
+        ("notes/secret", None, ["notes/%73ecret"]),
+        (".", True, ["anything/at/all"]),
+        (".", None, ["../up"]),
+        ("/", True, ["/etc/passwd"]),
+        ("/", None, ["etc/passwd"]),
+        (
+            "/srv/notes",
+            True,
+            [
+                *("/srv/notes/a", "/srv/./notes//a", "file:///srv/notes/a"),
+                *("FILE://localhost/srv/notes/a", "file:/srv/notes/a"),
+            ],
+        ),
+        (
+            "/srv/notes",
+            None,
+            [
+                *("/srv/notes/../../etc", "/../srv/notes", "notes/a", "file:srv/notes/a"),
+                *("file://elsewhere/srv/notes/a", "file:///srv/notes/a?x", "file://localhost"),
+            ],
+        ),
+        ("/srv/notes", False, ["/etc/passwd"]),
+        ("file:///srv/notes/", True, ["/srv/notes/a"]),
+        ("file:///srv/notes/", None, ["file:///srv/notes/%2e%2e/a"]),
+        (
+            "https://example.com/docs/",
+            True,
+            [
+                *("https://example.com/docs/a?b=../c", "HTTPS://EXAMPLE.com/docs/a"),
+            ],
+        ),
+        (
+            "https://example.com/docs/",
+            None,
+            [
+                *("https://example.com/docs/../a", "https://example.com:8443/docs/"),
+                *("http://example.com/docs/", "https://me@example.com./docs/", "docs/a"),
+            ],
+        ),
+        (
+            "https://example.com/docs/",
+            False,
+            [
+                *("https://example.com/other", "https://example.org/docs/"),
+                "https://example.com@evil.org/docs/",
+            ],
+        ),
+        ("files://notes/", True, ["files://notes/a", "FILES://notes/a"]),
+        ("files://notes/", None, ["files://Notes/a", "files://notes/../other"]),
+        ("files://notes/", False, ["files://other/a"]),
+        ("files://file///srv/notes", True, ["files://file///srv/notes/a"]),
+        ("notes²/", True, ["notes²/a"]),
+        ("notes/", None, [f"notes/{dots}/secret" for dots in DOTS]),
     ],
 )
-def test_a_path_is_in_a_folder_where_it_leads_there(folder, value, holds):
-    assert Folder(folder).holds(value) is holds
+def test_a_path_is_in_a_folder_where_it_leads_there(folder, holds, values):
     # An allow takes what is certain, and a deny whatever is not certain to be elsewhere.
     constraint = Constraint({"path": {"under": folder}})
-    assert constraint.matches({"path": value}) is (holds is True)
-    assert constraint.matches({"path": value}, if_unclear=True) is (holds is not False)
+    for value in values:
+        assert Folder(folder).holds(value) is holds, value
+        assert constraint.matches({"path": value}) is (holds is True), value
+        assert constraint.matches({"path": value}, if_unclear=True) is (holds is not False), value
 
 
 @pytest.mark.parametrize(
@@ -145,23 +147,19 @@ def test_a_folder_is_written_plainly(folder):
 
 
 @pytest.mark.parametrize(
-    ("value", "allows", "denies"),
+    ("allows", "denies", "values"),
     [
-        (["notes/a", "drafts/b"], True, True),
-        (["notes/a", "other/b"], False, True),
-        (["other/a", "other/b"], False, False),
-        ([], False, False),
-        (["notes/a", 1], False, True),
-        (["other", ["notes"]], False, True),
-        (None, False, True),
-        (1, False, True),
-        ({"under": "notes/"}, False, True),
+        (True, True, [["notes/a", "drafts/b"]]),
+        (False, False, [["other/a", "other/b"], []]),
+        (False, True, [["notes/a", "other/b"], ["notes/a", 1], ["other", ["notes"]]]),
+        (False, True, [None, 1, {"under": "notes/"}]),
     ],
 )
-def test_a_list_of_paths_and_what_is_no_path(value, allows, denies):
+def test_a_list_of_paths_and_what_is_no_path(allows, denies, values):
     constraint = Constraint({"paths": {"under": ["notes/", "drafts/"]}})
-    assert constraint.matches({"paths": value}) is allows
-    assert constraint.matches({"paths": value}, if_unclear=True) is denies
+    for value in values:
+        assert constraint.matches({"paths": value}) is allows
+        assert constraint.matches({"paths": value}, if_unclear=True) is denies
     assert not constraint.matches({}, if_unclear=True)
 
 
@@ -171,27 +169,24 @@ def test_an_object_of_more_members_is_read_member_by_member():
 
 
 @pytest.mark.parametrize(
-    ("wide", "narrow", "wanted"),
+    ("wide", "wanted", "asked"),
     [
-        ({"under": "notes/"}, {"under": "notes/a"}, True),
-        ({"under": "notes/a"}, {"under": "notes/"}, False),
-        ({"under": ["notes/", "drafts/"]}, {"under": ["drafts/x", "notes/y"]}, True),
-        ({"under": "notes/"}, {"under": ["notes/a", "drafts/"]}, False),
-        ({"under": "notes/"}, "notes/a", True),
-        ({"under": "notes/"}, ["notes/a", {"under": "notes/b"}], True),
-        ({"under": "notes/"}, "notes/*", False),
-        ({"under": "notes/"}, "notes/../a", False),
-        ({"under": "notes/"}, {"other": "notes/a"}, False),
-        ({"under": "notes/"}, 1, False),
-        ("*", {"under": "notes/"}, False),
-        ({"other": 1}, {"under": "notes/"}, False),
+        (NOTES, True, [NOTES, {"under": "notes/a"}, "notes/a", ["notes/a", {"under": "notes/b"}]]),
+        (NOTES, False, [{"under": ["notes/a", "drafts/"]}, "notes/*", "notes/../a", 1]),
+        (NOTES, False, [{"other": "notes/a"}]),
+        ({"under": "notes/a"}, False, [NOTES]),
+        ({"under": ["notes/", "drafts/"]}, True, [{"under": ["drafts/x", "notes/y"]}]),
+        ("*", False, [NOTES]),
+        ({"other": 1}, False, [NOTES]),
     ],
 )
-def test_a_folder_covers_what_is_in_it(wide, narrow, wanted):
-    kind = "mcp.request.tools/call:read"
-    allowed, asked = ({"kind": kind, "payload": {"path": it}} for it in (wide, narrow))
-    assert covers(allowed, asked) is wanted
-    assert covers(allowed, allowed)
+def test_a_folder_covers_what_is_in_it(wide, wanted, asked):
+    def reading(path: object) -> dict[str, Any]:
+        return {"kind": "mcp.request.tools/call:read", "payload": {"path": path}}
+
+    for narrow in asked:
+        assert covers(reading(wide), reading(narrow)) is wanted, narrow
+    assert covers(reading(wide), reading(wide))
 
 
 def trimmed(value: str, space: str = " ") -> str:

@@ -50,10 +50,8 @@ def test_what_no_right_covers_is_denied_with_a_reason():
     assert isinstance(refused.error, e.CapabilityDenied)
     assert refused.error.code == "capability_denied"
     assert CALL in str(refused.error)
-    assert refused.error.data == {
-        "attempted_kind": CALL,
-        "your_capabilities": ["chat.*", "!chat.cancel"],
-    }
+    held = ["chat.*", "!chat.cancel"]
+    assert refused.error.data == {"attempted_kind": CALL, "your_capabilities": held}
     assert verdict([], CALL).decision is Decision.DENY
 
 
@@ -91,18 +89,13 @@ def test_an_open_request_is_the_right_to_answer():
     assert verdict(["!mcp.response.*"], "mcp.response.tools/call:rm").decision is Decision.DENY
 
 
-CHATS = [
+SAY = {"params": {"name": "chat.say", "arguments": {"text": "x"}}}
+CHATS: list[tuple[str, Any]] = [
     ("chat.message", {"text": "x"}),
     ("chat.message.text", {"text": "x"}),
     (NOTE, {"params": {"text": "x"}}),
-    (
-        "mcp.proposal.tools/call:chat.say",
-        {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
-    ),
-    (
-        "mcp.request.tools/call:chat.say",
-        {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
-    ),
+    ("mcp.proposal.tools/call:chat.say", SAY),
+    ("mcp.request.tools/call:chat.say", SAY),
 ]
 
 

@@ -47,14 +47,8 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row):
     [
         *NAMES,
         *LAST_WORDS,
-        "DB_PASS",
-        "smtp-pass",
-        "user.otp",
-        "SENTRY_DSN",
-        "newToken",
-        "FOLKMOOT_MASTER-KEY",
-        "inProgressToken",
-        "pass_word",
+        *("DB_PASS", "smtp-pass", "user.otp", "SENTRY_DSN", "newToken", "FOLKMOOT_MASTER-KEY"),
+        *("inProgressToken", "pass_word"),
     ],
 )
 def test_names_of_secrets_are_known_in_any_spelling(name):
@@ -68,22 +62,9 @@ def test_names_of_secrets_are_known_in_any_spelling(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "max_tokens",
-        "token_count",
-        "code",
-        "key",
-        "monkey",
-        "author",
-        "compass",
-        "passage",
-        "pass_rate",
-        "auth_method",
-        "progressToken",
-        "progress_token",
-        "to_ken",
-        'api"key',
-        "PWD",
-        "OLDPWD",
+        *("max_tokens", "token_count", "code", "key", "monkey", "author", "compass", "passage"),
+        *("pass_rate", "auth_method", "progressToken", "progress_token", "to_ken", 'api"key'),
+        *("PWD", "OLDPWD"),
     ],
 )
 def test_other_names_are_no_secrets(name):

@@ -19,18 +19,16 @@ from folkmoot.core.session import (
 @pytest.mark.requirement("session.anonymous")
 def test_an_anonymous_session_has_nothing():
     session = SessionContext.anonymous()
-    assert session.session_id is None
-    assert session.correlation_id is None
+    assert session.session_id is session.correlation_id is None
     assert session.state is SessionState.UNINITIALIZED
 
 
 @pytest.mark.requirement("session.with-id")
 def test_a_session_with_an_id_is_active():
     session = SessionContext.with_id(SessionId("s1"))
-    assert str(session.session_id) == "s1"
+    assert (str(session.session_id), session.correlation_id) == ("s1", None)
     assert "secret-id" not in repr(SessionContext.with_id(SessionId("secret-id")))
     assert session.state is SessionState.ACTIVE
-    assert session.correlation_id is None
 
 
 @pytest.mark.requirement("session.default-version")

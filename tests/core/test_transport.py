@@ -29,10 +29,7 @@ VARIANTS: list[tuple[TransportMetadata, TransportType]] = [
     (StdioMetadata(4711), TransportType.STDIO),
     (HttpMetadata(HEADERS, "POST", "/mcp?token=sk_1", 200), TransportType.HTTP),
     (SseMetadata("stream", "7", "message", 1.5, "6"), TransportType.SSE),
-    (
-        WebSocketMetadata(FrameType.BINARY, is_final=False, compression=True),
-        TransportType.WEBSOCKET,
-    ),
+    (WebSocketMetadata(FrameType.BINARY, False, True), TransportType.WEBSOCKET),
 ]
 
 
@@ -55,8 +52,7 @@ def test_metadata_survives_a_round_trip_by_its_tag(metadata, transport):
 def test_the_unknown_context_has_nothing():
     context = TransportContext.unknown()
     assert context.transport_type is TransportType.UNKNOWN
-    assert context.metadata is None
-    assert context.connection is None
+    assert context.metadata is context.connection is None
 
 
 @pytest.mark.requirement(

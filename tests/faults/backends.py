@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.settings.backends import BackendSpec
-from tests.mcp_harness import Meeting
+from tests.mcp_harness import Meeting, until
 from tests.peers.gateway import backend, fronted, reaches, token_of
 from tests.peers.servers import Place
 from tests.transports.mcp.gateway_support import Wire, wired
@@ -56,6 +56,17 @@ class Trouble:
         told: dict[str, Any] = (await self.wire.ask("tools/call", params))["result"]
         return told
 
+    async def text(self, tool: str, **arguments: Any) -> str:
+        """What a tool of the flawed server says."""
+        told: str = (await self.call(tool, **arguments))["content"][0]["text"]
+        return told
+
+    async def hubs(self, tool: str, **arguments: Any) -> str:
+        """What a tool of the hub itself says."""
+        answer = await self.wire.ask("tools/call", {"name": tool, "arguments": arguments})
+        told: str = answer["result"]["content"][0]["text"]
+        return told
+
     async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The error of a tool of the flawed server."""
         result = await self.call(tool, **arguments)
@@ -65,8 +76,7 @@ class Trouble:
 
     async def echo(self) -> int:
         """Have the flawed server answer something; the answer is the id of its process."""
-        _, _, process = json.loads((await self.call("echo"))["content"][0]["text"])
-        return int(process)
+        return int(json.loads(await self.text("echo"))[2])
 
     async def listed(self, query: str = "") -> dict[str, Any]:
         """The tools of all servers by name, every page of them."""
@@ -79,6 +89,14 @@ class Trouble:
                 return found
             cursor = {"cursor": page["nextCursor"]}
 
+    async def answers(self) -> bool:
+        """Whether the flawed server's tool can be called."""
+        return not (await self.call("echo")).get("isError")
+
+    async def hides(self) -> bool:
+        """Whether that tool is not listed."""
+        return "flawed_echo" not in await self.listed()
+
     def done(self) -> list[str]:
         """What the flawed server did."""
         file = self.folder / "done"
@@ -88,10 +106,9 @@ class Trouble:
         """How it is with the flawed server."""
         return next(each for each in self.hub.behind.numbers() if each["namespace"] == "flawed")
 
-    async def until_done(self, what: str, times: int = 1) -> None:
+    async def until_done(self, what: str) -> None:
         """Wait until the flawed server did something."""
-        while self.done().count(what) < times:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0.01)
+        await until(lambda: what in self.done())
 
 
 class Steady:
@@ -119,12 +136,11 @@ class Steady:
 
 @asynccontextmanager
 async def trouble(
-    folder: Path, era: str = "stateless", *more: BackendSpec, reached: bool = True, **spec: Any
+    folder: Path, era: str = "stateless", *, reached: bool = True, **spec: Any
 ) -> AsyncIterator[Trouble]:
     """A hub with a flawed server of an era, while a steady one is called all the time."""
-    backends: Sequence[BackendSpec] = [flawed("steady", folder / "steady"), *more]
-    there_too = flawed("flawed", folder / "flawed", era, **spec)
-    async with fronted(folder / "hub", *backends, there_too, reached=reached) as there:
+    both = flawed("steady", folder / "steady"), flawed("flawed", folder / "flawed", era, **spec)
+    async with fronted(folder / "hub", *both, reached=reached) as there:
         await reaches(there.hub, "steady")
         token = await token_of(there, "ada")
         wires = [await wired(there, token, "stateless") for _ in range(2)]
@@ -134,8 +150,7 @@ async def trouble(
             try:
                 yield Trouble(there, folder / "flawed", wires[0])
                 before = steady.calls
-                while steady.calls < before + 3:  # noqa: ASYNC110 - it counts for itself
-                    await asyncio.sleep(0.005)
+                await until(lambda: steady.calls >= before + 3)
             finally:
                 using.cancel()
         assert steady.longest < LONGEST

@@ -115,25 +115,36 @@ class Cable:
                 await writer.drain()
 
 
+@asynccontextmanager
+async def cut(how: Cut, *cables: Cable) -> AsyncIterator[None]:
+    """Cables that are cut meanwhile."""
+    for cable in cables:
+        cable.cut(how)
+    yield
+    for cable in cables:
+        cable.mend()
+
+
 class Node:
     """One hub of the cluster, as whoever runs it sees it."""
 
-    def __init__(self, number: int, folder: Path) -> None:
+    def __init__(self, number: int, folder: Path, to_database: Cable, to_nats: Cable) -> None:
         self.number = number
         self.folder = folder
+        self.to_database = to_database
+        self.to_nats = to_nats
         self.port = free_port()
         self.variables: dict[str, str] = {}
-        self.said = ""
-        """What it wrote in all its lives."""
         self._process: Process | None = None
+
+    def __str__(self) -> str:
+        return f"node {self.number}"
 
     async def start(self) -> None:
         """Start it, always at the same port."""
-
-        def start() -> Process:
-            return Process(self.folder, port=self.port, **self.variables)
-
-        self._process = await asyncio.to_thread(start)
+        self._process = await asyncio.to_thread(
+            Process, self.folder, port=self.port, **self.variables
+        )
 
     def log(self) -> str:
         """The last lines that it logged."""
@@ -153,17 +164,14 @@ class Node:
 
     async def drain(self) -> None:
         """Have it give its rooms away, as an operator does."""
-
-        def drain() -> str:
-            ran = forked.run(
-                ["drain", "--data", str(self.folder)],
-                env=environment(**self.variables),
-                timeout=DRAIN_SECONDS,
-            )
-            assert ran.returncode == 0, ran
-            return ran.stdout
-
-        assert "Drained" in await asyncio.to_thread(drain)
+        ran = await asyncio.to_thread(
+            forked.run,
+            ["drain", "--data", str(self.folder)],
+            env=environment(**self.variables),
+            timeout=DRAIN_SECONDS,
+        )
+        assert ran.returncode == 0, ran
+        assert "Drained" in ran.stdout
 
     async def _end(self, number: signal.Signals, expected: int) -> None:
         process, self._process = self._process, None
@@ -171,7 +179,6 @@ class Node:
             process.signal(number)
             code, said = await asyncio.to_thread(process.ended)
             process.__exit__()
-            self.said += said
             assert code == expected, (self.number, code, said[-2000:])
 
 
@@ -187,8 +194,6 @@ class Cluster:
         self.replica: PostgresServer | None = None
         self.nats: NatsProcess
         self.nodes: list[Node] = []
-        self.to_database: list[Cable] = []
-        self.to_nats: list[Cable] = []
 
     async def _reach_database(self) -> Ends:
         return await asyncio.open_unix_connection(str(self.primary.folder / ".s.PGSQL.5432"))
@@ -198,7 +203,7 @@ class Cluster:
 
     async def follow(self) -> None:
         """Give the database a replica that has all that is acknowledged."""
-        self.replica = await asyncio.to_thread(lambda: PostgresServer(of=self.primary))
+        self.replica = await asyncio.to_thread(PostgresServer, of=self.primary)
         await asyncio.to_thread(self.primary.wait_for_replica)
 
     def remove_replica(self) -> None:
@@ -221,9 +226,7 @@ class Cluster:
             database, nats = Cable(self._reach_database), Cable(self._reach_nats)
             for cable in (database, nats):
                 stack.push_async_callback(cable.close)
-            self.to_database.append(database)
-            self.to_nats.append(nats)
-            node = Node(number, self.folder / f"node{number}")
+            node = Node(number, self.folder / f"node{number}", database, nats)
             node.folder.mkdir(mode=0o700, parents=True)
             config = node.folder / "folkmoot.toml"
             config.write_text(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from tests.faults.cluster import Cluster, Node
-from tests.faults.letters import line
+from tests.faults.cluster import Cluster
 from tests.faults.roamers import Letters, Pulse, Roamer, SessionLetters, Works
-from tests.interaction.room_client import rest
+from tests.faults.talkers import check_room, open_room
+from tests.harness import reached
+from tests.siege.wire import history, registered
 
 ROOMS = 3
 SPEAKERS = 3
@@ -49,17 +47,10 @@ class Crowd:
         """Make accounts and rooms."""
         port = self.there.nodes[0].port
         names = [f"speaker{number}" for number in range(SPEAKERS)] + ["listener"]
-        tokens: dict[str, str] = {}
-        async with line(port) as stranger:
-            for name in (*names, *WRITERS, *IN_SESSIONS):
-                made = await stranger.call("msg_register", handle=name)
-                tokens[name] = made["token"]
-        for room in (*self.pulses, Works.room):
-            spec: dict[str, Any] = {"name": room, "access": "open"}
-            if room == Works.room:
-                spec |= {"capabilities": ["*"], "backends": ["tally"]}
-            answer = await rest(port, tokens["ann"], "POST", "", spec)
-            assert answer.status == 201, answer
+        tokens = await registered(port, *names, *WRITERS, *IN_SESSIONS)
+        for room in self.pulses:
+            await open_room(port, tokens["ann"], room)
+        await open_room(port, tokens["ann"], Works.room, capabilities=["*"], backends=["tally"])
         self.roamers = [
             Roamer(name, tokens[name], room, pulse, self.port, speaks=name != "listener")
             for room, pulse in self.pulses.items()
@@ -76,92 +67,68 @@ class Crowd:
                 tasks.create_task(letters.write(handle, self.over))
         tasks.create_task(self.works.run(self.over))
 
+    def within(self, room: str) -> list[Roamer]:
+        return [one for one in self.roamers if one.room == room]
+
     async def all_heard(self) -> None:
         """Wait until all that is said from now on is heard by all, and letters go on."""
-        said = {one: len(one.sent) + 1 for one in self.roamers if one.speaks}
-        letters, proposed = len(self.letters.acknowledged) + 6, len(self.works.proposed) + 2
-        in_sessions = len(self.sessions.acknowledged) + 4
+        wanted = {one: len(one.sent) + 1 for one in self.roamers if one.speaks}
+        more = {"letters": 6, "sessions": 4, "works": 2}
+        before = self.counts()
 
-        def done() -> bool:
-            return (
-                all(len(one.acknowledged) >= count for one, count in said.items())
-                and len(self.letters.acknowledged) >= letters
-                and len(self.sessions.acknowledged) >= in_sessions
-                and len(self.works.proposed) >= proposed
+        def is_done() -> bool:
+            now = self.counts()
+            return all(len(one.acknowledged) >= count for one, count in wanted.items()) and all(
+                now[what] >= before[what] + count for what, count in more.items()
             )
 
         try:
             async with asyncio.timeout(RECOVER_SECONDS):
-                while not done():  # noqa: ASYNC110 - nobody sets an event
-                    await asyncio.sleep(0.05)
-                last = {
-                    room: max(one.last for one in self.roamers if one.room == room)
-                    for room in self.pulses
-                }
-                while any(one.last < last[one.room] for one in self.roamers):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
+                await reached(is_done)
+                last = {room: max(one.last for one in self.within(room)) for room in self.pulses}
+                await reached(lambda: all(one.last >= last[one.room] for one in self.roamers))
         except TimeoutError:
-            state = [
-                f"{one.name} in {one.room} {one.doing} at {one.port}: {one.last} heard, last "
-                f"{one.latest[:300]!r}, {len(one.unsure)} "
-                f"unsure, {one.visits} visits, {one.codes[-5:]}, {dict(one.errors)}"
-                for one in self.roamers
-            ]
             for node in self.there.nodes:
                 sys.stdout.write(f"node {node.number} at {node.port}:\n{node.log()}\n")
             raise AssertionError(
-                f"not all is well after {RECOVER_SECONDS} s: {state}, letters "
-                f"{len(self.letters.acknowledged)} of {letters}, in sessions "
-                f"{len(self.sessions.acknowledged)} of {in_sessions}, proposals "
-                f"{len(self.works.proposed)} of {proposed}"
+                f"not all is well after {RECOVER_SECONDS} s: {list(map(str, self.roamers))}, "
+                f"{self.counts()} since {before}"
             ) from None
+
+    def counts(self) -> dict[str, int]:
+        """How many letters and proposals there are."""
+        return {
+            "letters": len(self.letters.acknowledged),
+            "sessions": len(self.sessions.acknowledged),
+            "works": len(self.works.proposed),
+        }
 
     async def all_said(self) -> None:
         """Say nothing more, and wait until everyone has heard everything."""
         for one in self.roamers:
             one.speaks = False
         async with asyncio.timeout(RECOVER_SECONDS):
-            while not self._is_quiet():  # noqa: ASYNC110 - nobody sets an event
-                await asyncio.sleep(0.05)
-
-    def _is_quiet(self) -> bool:
-        lasts = [{one.last for one in self.roamers if one.room == room} for room in self.pulses]
-        return all(len(one) == 1 for one in lasts) and not any(one.unsure for one in self.roamers)
+            await reached(lambda: is_quiet(self.roamers))
 
     async def check(self) -> None:
         """What is stored is what everyone heard, whichever node is asked."""
+        ports, token = [node.port for node in self.there.nodes], self.works.tokens["ann"]
         for room in self.pulses:
-            here = [one for one in self.roamers if one.room == room]
-            kept = await self.history(self.there.nodes[0], room)
-            assert [one["seq"] for one in kept] == list(range(1, len(kept) + 1))
-            for node in self.there.nodes[1:]:
-                # Someone who left meanwhile may be told of too.
-                assert (await self.history(node, room))[: len(kept)] == kept
-            for roamer in here:
-                heard = [json.loads(data) for data in roamer.heard.values()]
-                assert heard == kept[: len(heard)], roamer.name
-            said = Counter(one["id"] for one in kept if one["kind"] == "chat.message")
-            assert said == Counter(id_ for one in here for id_ in one.sent)
-            where = {one["id"]: one["seq"] for one in kept}
-            for roamer in here:
-                assert roamer.acknowledged.items() <= where.items()
-        for node in self.there.nodes:
-            await self.letters.check(node.port)
-            await self.sessions.check(node.port)
+            await check_room(self.within(room), token, *ports)
+        for port in ports:
+            await self.letters.check(port)
+            await self.sessions.check(port)
         async with asyncio.timeout(RECOVER_SECONDS):
-            works = await self.history(self.there.nodes[0], Works.room)
+            works = await history(ports[0], token, Works.room)
             while not self.works.is_answered(works):
                 await asyncio.sleep(0.5)
-                works = await self.history(self.there.nodes[0], Works.room)
+                works = await history(ports[0], token, Works.room)
         self.works.check(works)
 
-    async def history(self, node: Node, room: str) -> list[Any]:
-        """All that is kept of a room, as a node tells it."""
-        kept: list[Any] = []
-        while True:
-            path = f"/{room}/messages?after={len(kept)}&limit=500"
-            answer = await rest(node.port, self.works.tokens["ann"], "GET", path)
-            assert answer.status == 200, answer
-            if not (page := answer.json()["messages"]):
-                return kept
-            kept += page
+
+def is_quiet(roamers: list[Roamer]) -> bool:
+    """Whether everyone has heard all that anyone said."""
+    places = {(one.room, one.last) for one in roamers}
+    return len(places) == len({one.room for one in roamers}) and not any(
+        one.unsure for one in roamers
+    )

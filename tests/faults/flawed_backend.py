@@ -18,11 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ERA, FOLDER = sys.argv[1], Path(sys.argv[2])
-CAPABILITIES = {
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True},
-    "logging": {},
-}
+CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}}
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 LISTEN_KEY = "io.modelcontextprotocol/subscriptionId"
 ME = {"name": "flawed", "version": "1"}
@@ -143,11 +139,16 @@ def lie(message_id: Any, arguments: dict[str, Any]) -> None:
     text(message_id, "n is a word", structuredContent={"n": "word"})
 
 
+def announce(kind: str, **params: Any) -> None:
+    """Tell everyone who listens that something changed."""
+    for listen in listens or [None]:
+        meta = {} if listen is None else {"_meta": {LISTEN_KEY: listen}}
+        say(method=f"notifications/{kind}", params={**meta, **params})
+
+
 def change(message_id: Any, arguments: dict[str, Any]) -> None:
     description[0] = arguments["description"]
-    for listen in listens or [None]:
-        params = {} if listen is None else {"_meta": {LISTEN_KEY: listen}}
-        say(method="notifications/tools/list_changed", params=params)
+    announce("tools/list_changed")
     text(message_id, "changed")
 
 
@@ -199,10 +200,7 @@ def log(message_id: Any, arguments: dict[str, Any]) -> None:
 
 
 def touch(message_id: Any, arguments: dict[str, Any]) -> None:
-    for listen in listens or [None]:
-        params = {} if listen is None else {"_meta": {LISTEN_KEY: listen}}
-        params["uri"] = arguments["uri"]
-        say(method="notifications/resources/updated", params=params)
+    announce("resources/updated", uri=arguments["uri"])
     text(message_id, "touched")
 
 

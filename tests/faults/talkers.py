@@ -12,20 +12,21 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from folkmoot.app import leaves
-from tests.faults.letters import line
 from tests.interaction.room_client import address, chat, rest
+from tests.siege.wire import history, registered
 
 GONE = (OSError, ConnectionClosed, InvalidHandshake)
 """How a connection ends, or none is made, whose hub is not there any more."""
-
-WINDOW = 16
-"""How many messages someone may have sent that have not come back yet."""
 
 PRESENCE = "system.presence."
 
 
 class Talker:
     """One participant of a room, on one connection after the other."""
+
+    window = 16
+    """How many messages someone may have sent that have not come back yet."""
+    longest = 2000
 
     def __init__(self, name: str, token: str, room: str, *, speaks: bool) -> None:
         self.name = name
@@ -42,12 +43,18 @@ class Talker:
         self.promised = 0
         """The last `seq` there was when one came in."""
         self.speaks = speaks
-        self._token = token
+        self.token = token
 
     @property
     def last(self) -> int:
         """The `seq` of the last message that was heard."""
         return len(self.heard)
+
+    def door(self, port: int, **options: Any) -> connect:
+        """A connection to the room that begins where one was cut off."""
+        since = {} if self.epoch is None else {"epoch": self.epoch}
+        url = address(port, self.token, self.room, after=self.last, conn=self.name, **since)
+        return connect(url, max_size=None, max_queue=None, compression=None, **options)
 
     async def stay(
         self,
@@ -60,30 +67,25 @@ class Talker:
 
         Then talk until one is cut off again; or, with `over`, only listen until that is set.
         """
-        query = {"after": self.last, "conn": self.name, "epoch": self.epoch}
-        given = {name: value for name, value in query.items() if value is not None}
-        url = address(port, self._token, self.room, **given)
         try:
-            async with connect(
-                url, max_size=None, max_queue=None, compression=None, close_timeout=1
-            ) as socket:
-                self._came_in(json.loads(await socket.recv(decode=False)))
+            async with self.door(port, close_timeout=1) as socket:
+                await self.come_in(socket)
                 heard()
                 async with asyncio.TaskGroup() as tasks:
                     free = asyncio.Event()
                     both = [
                         tasks.create_task(self._speak(socket, free, talks=over is None)),
-                        tasks.create_task(self._listen(socket, free, heard)),
+                        tasks.create_task(self.listen(socket, free, heard)),
                     ]
                     if over is not None:
                         await over.wait()
                         for task in both:
                             task.cancel()
         except* GONE as group:
-            ends = [one for one in leaves(group) if isinstance(one, ConnectionClosed)]
-            self.codes += [one.rcvd.code for one in ends[:1] if one.rcvd is not None]
+            self.ended(group)
 
-    def _came_in(self, welcome: Any) -> None:
+    async def come_in(self, socket: ClientConnection) -> None:
+        welcome = json.loads(await socket.recv(decode=False))
         assert welcome["kind"] == "system.welcome", welcome
         told = welcome["payload"]
         if self.epoch is not None:
@@ -92,44 +94,85 @@ class Talker:
         self.epoch = told["epoch"]
         self.promised = told["history"]["last_seq"]
 
+    def ended(self, group: BaseExceptionGroup[Any]) -> None:
+        """Remember the code of a close."""
+        ends = (getattr(one, "rcvd", None) for one in leaves(group))
+        self.codes += [end.code for end in ends if end is not None][:1]
+
+    def new(self) -> str:
+        """The id of something new to say."""
+        number = len(self.sent)
+        id_ = f"{self.name}-{self.room}-{number}"
+        self.sent.append(id_)
+        self.unsure[id_] = f"{id_} {'x' * (number * 97 % self.longest)}"
+        return id_
+
+    async def say(self, socket: ClientConnection, id_: str) -> None:
+        await socket.send(json.dumps(chat(self.unsure[id_], id=id_)))
+
     async def _speak(self, socket: ClientConnection, free: asyncio.Event, *, talks: bool) -> None:
-        for id_, text in list(self.unsure.items()):
-            await socket.send(json.dumps(chat(text, id=id_)))
+        for id_ in list(self.unsure):
+            if id_ in self.unsure:
+                await self.say(socket, id_)
         while self.speaks and talks:
-            while len(self.unsure) >= WINDOW:
+            while len(self.unsure) >= self.window:
                 free.clear()
                 await free.wait()
-            number = len(self.sent)
-            id_ = f"{self.name}-{self.room}-{number}"
-            text = f"{id_} {'x' * (number * 97 % 2000)}"
-            self.sent.append(id_)
-            self.unsure[id_] = text
-            await socket.send(json.dumps(chat(text, id=id_)))
+            await self.say(socket, self.new())
 
-    async def _listen(
+    async def listen(
         self, socket: ClientConnection, free: asyncio.Event, heard: Callable[[], None]
     ) -> None:
         while True:
-            self._hear(await socket.recv(decode=False))
+            self.hear(await socket.recv(decode=False))
             free.set()
             heard()
 
-    def _hear(self, data: bytes) -> None:
+    def hear(self, data: bytes) -> None:
         told = json.loads(data)
         if "seq" in told:
             # In order, without a gap, and nothing twice.
             assert told["seq"] == self.last + 1, (self.name, self.last, data)
             self.heard[told["seq"]] = data
             if told["from"] == self.name:
-                self._arrived(told["id"], told["seq"])
+                self.arrived(told["id"], told["seq"])
         elif told["kind"] == "system.error":
-            # It was said again, and had arrived the first time.
-            assert told["payload"]["error"] == "id_used", told
-            self._arrived(told["correlation_id"][0], told["payload"]["seq"])
+            for id_ in told["correlation_id"]:
+                self.refused(id_, told["payload"])
 
-    def _arrived(self, id_: str, seq: int) -> None:
+    def refused(self, id_: str, told: Any) -> None:
+        # It was said again, and had arrived the first time.
+        assert told["error"] == "id_used", told
+        self.arrived(id_, told["seq"])
+
+    def arrived(self, id_: str, seq: int) -> None:
         self.unsure.pop(id_, None)
         assert self.acknowledged.setdefault(id_, seq) == seq
+
+
+async def open_room(port: int, owner: str, name: str, **spec: Any) -> None:
+    """Make a room that everyone may enter."""
+    answer = await rest(port, owner, "POST", "", {"name": name, "access": "open", **spec})
+    assert answer.status == 201, answer
+
+
+async def check_room(here: list[Any], token: str, *ports: int) -> None:
+    """Everyone heard the same, which is what each node keeps; all that was said is there once."""
+    room = here[0].room
+    kept = await history(ports[0], token, room)
+    assert [one["seq"] for one in kept] == list(range(1, len(kept) + 1))
+    for port in ports[1:]:
+        # Someone who left meanwhile may be told of too.
+        assert (await history(port, token, room))[: len(kept)] == kept
+    where = {one["id"]: one["seq"] for one in kept}
+    assert len(where) == len(kept)
+    said = [one["id"] for one in kept if one["kind"] == "chat.message"]
+    assert sorted(said) == sorted(id_ for one in here for id_ in one.sent)
+    for one in here:
+        heard = [json.loads(data) for data in one.heard.values()]
+        assert heard == kept[: len(heard)], one.name
+        assert one.acknowledged == {id_: where[id_] for id_ in one.sent}
+        assert not one.unsure
 
 
 class Gathering:
@@ -144,13 +187,9 @@ class Gathering:
 
     async def begin(self, port: int) -> None:
         """Make accounts and rooms; the first of all owns the rooms."""
-        async with line(port) as stranger:
-            for name in self.names:
-                made = await stranger.call("msg_register", handle=name)
-                self.tokens[name] = made["token"]
+        self.tokens = await registered(port, *self.names)
         for room in self.rooms:
-            answer = await rest(port, self.owner, "POST", "", {"name": room, "access": "open"})
-            assert answer.status == 201, answer
+            await open_room(port, self.owner, room)
             self.talkers += [
                 Talker(name, token, room, speaks=name.startswith("speaker"))
                 for name, token in self.tokens.items()
@@ -162,14 +201,17 @@ class Gathering:
         return self.tokens[self.names[0]]
 
     @property
-    def speakers(self) -> list[Talker]:
-        """Those who do not only listen."""
-        return [talker for talker in self.talkers if talker.speaks]
-
-    @property
     def acknowledged(self) -> int:
         """How many messages have come back to their senders."""
         return sum(len(talker.acknowledged) for talker in self.talkers)
+
+    @property
+    def codes(self) -> Counter[int]:
+        """How connections ended, and how often."""
+        return Counter(code for talker in self.talkers for code in talker.codes)
+
+    def within(self, room: str) -> list[Talker]:
+        return [talker for talker in self.talkers if talker.room == room]
 
     async def talk(self, port: int, answers: int, end: Callable[[], Any]) -> None:
         """Have everyone talk; after so many answers something is done, and all are cut off."""
@@ -182,9 +224,7 @@ class Gathering:
                 ended = True
                 end()
 
-        async with asyncio.TaskGroup() as tasks:
-            for talker in self.talkers:
-                tasks.create_task(talker.stay(port, heard))
+        await asyncio.gather(*(talker.stay(port, heard) for talker in self.talkers))
 
     async def settle(self, port: int) -> None:
         """Have everyone come back, and stay until all is said and heard by all."""
@@ -196,57 +236,25 @@ class Gathering:
 
         for talker in self.talkers:
             talker.promised = -1
-        async with asyncio.TaskGroup() as tasks:
-            for talker in self.talkers:
-                tasks.create_task(talker.stay(port, heard, over=over))
+        await asyncio.gather(*(talker.stay(port, heard, over=over) for talker in self.talkers))
 
     def _is_settled(self, room: str) -> bool:
-        here = [talker for talker in self.talkers if talker.room == room]
+        here = self.within(room)
         last = max(talker.last for talker in here)
         return all(
             not talker.unsure and 0 <= talker.promised <= talker.last == last for talker in here
         )
 
     async def check(self, port: int) -> None:
-        """Everyone heard the same, which is what is kept; all that was said is there once."""
+        """All that was said is there once, as everyone heard it, and nobody was said to leave."""
         for room in self.rooms:
-            here = [talker for talker in self.talkers if talker.room == room]
-            kept = await self.history(port, room)
-            assert [one["seq"] for one in kept] == list(range(1, len(kept) + 1))
-            for talker in here:
-                assert not talker.unsure
-                for (seq, data), one in zip(talker.heard.items(), kept, strict=False):
-                    assert json.loads(data) == one, (talker.name, seq)
-            ids = Counter(one["id"] for one in kept)
-            assert set(ids.values()) == {1}
-            said = [one["id"] for one in kept if one["kind"] == "chat.message"]
-            assert sorted(said) == sorted(id_ for talker in here for id_ in talker.sent)
-            where = {one["id"]: one["seq"] for one in kept}
-            for talker in here:
-                assert talker.acknowledged.items() <= where.items()
-                assert talker.acknowledged.keys() == set(talker.sent)
-
-    async def history(self, port: int, room: str) -> list[Any]:
-        """All that is kept of a room."""
-        kept: list[Any] = []
-        while True:
-            path = f"/{room}/messages?after={len(kept)}&limit=500"
-            page = (await rest(port, self.owner, "GET", path)).json()["messages"]
-            if not page:
-                return kept
-            kept += page
-
-    def presence(self) -> list[tuple[str, str, str]]:
-        """Who came and went in which room, as the first in each heard it."""
-        return [
+            await check_room(self.within(room), self.owner, port)
+        presence = [
             (talker.room, told["kind"].removeprefix(PRESENCE), told["payload"]["participant"]["id"])
             for talker in self.talkers
             if talker.name == self.names[0]
             for told in map(json.loads, talker.heard.values())
             if told["kind"].startswith(PRESENCE)
         ]
-
-    def check_nobody_left(self) -> None:
-        """Everyone came once, and nobody was told to have gone."""
         expected = [(room, "join", name) for room in self.rooms for name in self.names]
-        assert sorted(self.presence()) == sorted(expected)
+        assert sorted(presence) == sorted(expected)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 
-from tests.conformance.node import node_or_skip
 from tests.faults.backends import flawed, is_there, trouble
 from tests.mcp_harness import until
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
 from tests.peers.script import refusal
-from tests.peers.servers import ANY_PORT, EVERYTHING, Place
-from tests.process import Process, environment
+from tests.peers.servers import Place, listening, serving_command
+from tests.process import Process
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,52 +25,17 @@ class Restartable:
     """server-everything over HTTP, which can be ended and started again on its port."""
 
     def __init__(self) -> None:
-        node = node_or_skip()
-        self._command = [
-            node.binary, "--import", ANY_PORT, str(node.modules / EVERYTHING), "streamableHttp",
-        ]  # fmt: skip
-        self._child: subprocess.Popen[str] | None = None
-        self._reading: threading.Thread | None = None
+        self._running = ExitStack()
         self.port = 0
 
-    @property
-    def place(self) -> Place:
-        return Place("http", url=f"http://127.0.0.1:{self.port}/mcp")
-
-    def start(self) -> None:
-        """Start it, on the port it had if it had one."""
-        self._child = child = subprocess.Popen(
-            self._command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(PORT=str(self.port)),
-        )
-        assert child.stderr
-        seen = ""
-        while not (found := re.search(r"listens on (\d+) now", seen)):
-            said = child.stderr.readline()
-            assert said, f"the server did not start: {seen}"
-            seen += said
-        self.port = int(found[1])
-        self._reading = threading.Thread(target=child.stderr.read)
-        self._reading.start()
-
-    def kill(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            assert self._child.stderr
-            if self._reading is not None:
-                self._reading.join()
-            self._child.stderr.close()
-            self._child = self._reading = None
-
     def restart(self) -> None:
-        """End it at once, and start it again."""
-        self.kill()
-        self.start()
+        """End it at once if it runs, and start it on the port it had if it had one."""
+        self._running.close()
+        started = listening(serving_command("http"), port=self.port)
+        self.port = self._running.enter_context(started)
+
+    def close(self) -> None:
+        self._running.close()
 
 
 class Restarts(Ears):
@@ -90,33 +51,26 @@ class Restarts(Ears):
         return await super().elicit(context, params)
 
 
-@contextmanager
-def restartable() -> Iterator[Restartable]:
-    """The server, which has ended when this is left."""
-    server = Restartable()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 @pytest.mark.timeout(250)
 async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era, tmp_path):
-    with restartable() as server:
-        spec = backend("every", server.place)
+    with closing(Restartable()) as server:
+        server.restart()
+        spec = backend("every", Place("http", url=f"http://127.0.0.1:{server.port}/mcp"))
         async with (
             fronted(tmp_path, spec, era=era) as there,
             guest(there, await token_of(there, "ada"), Restarts(server)) as client,
         ):
-            echoed = await client.call_tool("every_echo", {"message": "before"})
-            assert echoed.content[0].text == "Echo: before"
+
+            async def echo(message: str) -> None:
+                echoed = await client.call_tool("every_echo", {"message": message})
+                assert echoed.content[0].text == f"Echo: {message}"
+
+            await echo("before")
             server.restart()
             # It knows the session no longer, which nobody but the hub needs to know.
-            echoed = await client.call_tool("every_echo", {"message": "after"})
-            assert echoed.content[0].text == "Echo: after"
+            await echo("after")
             begun = asyncio.Event()
 
             async def note(*_: Any) -> None:
@@ -133,8 +87,7 @@ async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era, t
             lost = await refusal(client.call_tool("every_trigger_elicitation_request", {}))
             assert lost.is_error
             assert json.loads(lost.content[0].text)["code"] == "backend_failed"
-            echoed = await client.call_tool("every_echo", {"message": "again"})
-            assert echoed.content[0].text == "Echo: again"
+            await echo("again")
 
 
 @pytest.mark.long
@@ -142,22 +95,19 @@ async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era, t
 async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(tmp_path):
     async with trouble(tmp_path) as at:
         process = await at.echo()
-        large = await at.call("huge", megabytes=16)
-        assert len(large["content"][0]["text"]) == 16_000_000
-        del large
-        too_large = await at.refused("huge", megabytes=20)
-        assert too_large["code"] == "backend_failed"
+        assert len(await at.text("huge", megabytes=16)) == 16_000_000
+        assert (await at.refused("huge", megabytes=20))["code"] == "backend_failed"
         assert await at.echo() == process
 
 
 async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path):
     async with trouble(tmp_path) as at:
-        processes = [await at.echo()]
+        process = await at.echo()
         waiting = asyncio.ensure_future(at.call("hang"))
         await at.until_done("hang")
         waiting.cancel()
         await asyncio.wait([waiting])
-    assert not any(map(is_there, processes))
+    assert not is_there(process)
 
 
 @pytest.mark.long
@@ -169,24 +119,12 @@ async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path
     (folder / "config.toml").write_text(f"[backends.flawed]\ncommand = {command}\n")
 
     def children(process: int) -> list[int]:
-        told = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(process)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return list(map(int, told.stdout.split()))
+        command = ["ps", "-o", "pid=", "--ppid", str(process)]
+        told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+        return list(map(int, told.split()))
 
     with Process(folder) as hub:
-
-        async def has_started() -> bool:
-            return bool(children(hub.child.pid))
-
-        await until(has_started)
+        await until(lambda: children(hub.child.pid))
         started = children(hub.child.pid)
         hub.child.kill()
-
-        async def all_gone() -> bool:
-            return not any(map(is_there, started))
-
-        await until(all_gone)
+        await until(lambda: not any(map(is_there, started)))

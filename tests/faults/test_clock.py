@@ -16,39 +16,23 @@ from tests.harness import ask
 JUMPS = (-10.0, -86_400.0, +86_400.0 * 365, -86_400.0 * 365 * 60)
 
 
-class Wall:
-    """What `time.time` says: the truth, and what it was moved by."""
-
-    def __init__(self) -> None:
-        self.moved = 0.0
-        self._true = time.time
-
-    def __call__(self) -> float:
-        return self._true() + self.moved
-
-
 async def test_a_clock_that_jumps_disturbs_nothing(tmp_path, monkeypatch):
-    wall = Wall()
-    monkeypatch.setattr(time, "time", wall)
+    moved, true = 0.0, time.time
+    monkeypatch.setattr(time, "time", lambda: true() + moved)
     settings = msgspec.convert({"port": 0, "data": str(tmp_path / "data")}, Settings)
-    made, identities = 0, set()
-    for jump in JUMPS:
+    identities = set()
+    for number, jump in enumerate(JUMPS):
         async with Hub(settings).running() as hub:
             identities.add((hub.store.identity.database_id, hub.store.identity.epoch))
             port = int(hub.base_url.rpartition(":")[2])
             uptimes = [(await ask(port, "/health")).json()["uptime"]]
-            wall.moved += jump
+            moved += jump
             uptimes.append((await ask(port, "/health")).json()["uptime"])
             assert 0 <= uptimes[0] <= uptimes[1] < 60
             assert (await ask(port, "/health/ready")).status == 200
             assert (await ask(port, "/metrics")).status == 200
-            target = tmp_path / f"{made}.db"
-            await asyncio.to_thread(
-                ask_socket,
-                tmp_path / "data/control.sock",
-                "folkmoot/backup",
-                {"path": str(target)},
-            )
+            target, control = tmp_path / f"{number}.db", tmp_path / "data/control.sock"
+            where = {"path": str(target)}
+            await asyncio.to_thread(ask_socket, control, "folkmoot/backup", where)
             assert await asyncio.to_thread(find_faults, target) == []
-            made += 1
     assert len(identities) == 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import resource
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from folkmoot.cli.operator import ask_socket
 from folkmoot.transports import bodies, protocol
 from tests.harness import ask, read_answer, serving
 from tests.process import Process
+from tests.siege.host import open_files
 
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing tells the other side nothing but that it is over."""
@@ -125,34 +125,18 @@ async def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(
             connection = writer.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             writer.close()
-        while "in_flight 0.0" not in (text := exposition(hub.metrics)):
+        while "in_flight 0.0" not in (text := hub.metrics.exposition("")[0].decode()):
             await ask(hub.port)
     assert 'requests_total{method="POST",route="/count",status="499"} 50.0' in text
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-def exposition(metrics: object) -> str:
-    return metrics.exposition("")[0].decode()  # type: ignore[attr-defined]
-
-
-class Idle:
-    """Connections that are opened and then say nothing."""
-
-    def __init__(self) -> None:
-        self._open: list[asyncio.StreamWriter] = []
-
-    async def open(self, port: int, count: int) -> None:
+async def open_idle(stack: ExitStack, port: int, count: int) -> None:
+    """Open connections that then say nothing, as many as there is room for."""
+    with suppress(OSError):
         for _ in range(count):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
-            self._open.append(writer)
-
-    def close(self) -> None:
-        for writer in self._open:
-            writer.close()
-
-
-def descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+            stack.callback(writer.close)
 
 
 @pytest.mark.long
@@ -160,18 +144,15 @@ def descriptors(pid: int) -> int:
 async def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path):
     limit = 300
     with Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS=str(limit)) as hub:
-        before = descriptors(hub.child.pid)
-        idle = Idle()
-        await idle.open(hub.port, limit + 1)
-        assert (await ask(hub.port, "/health/ready")).status == 200
-        with suppress(OSError):
-            await idle.open(hub.port, 1000)
-        assert (await ask(hub.port, "/health/ready")).status == 200
-        assert descriptors(hub.child.pid) <= before + 2 * (limit + 1) + 5
+        before, idle = open_files(hub.child.pid), ExitStack()
+        for count in (limit + 1, 1000):
+            await open_idle(idle, hub.port, count)
+            assert (await ask(hub.port, "/health/ready")).status == 200
+        assert open_files(hub.child.pid) <= before + 2 * (limit + 1) + 5
         status = await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
         assert status["pid"] == hub.child.pid
         idle.close()
-        while descriptors(hub.child.pid) > before + 5:
+        while open_files(hub.child.pid) > before + 5:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await ask(hub.port)
         assert (await ask(hub.port, "/health/ready")).status == 200
@@ -183,14 +164,11 @@ async def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path)
     with Process(tmp_path) as hub:
         before = resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE)
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        idle = Idle()
-        allowed = descriptors(hub.child.pid) + 10
+        idle, allowed = ExitStack(), open_files(hub.child.pid) + 10
         resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE, (allowed, before[1]))
-        with suppress(OSError):
-            await idle.open(hub.port, 50)
-        asking = asyncio.create_task(
-            asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
-        )
+        await open_idle(idle, hub.port, 50)
+        control = tmp_path / "control.sock"
+        asking = asyncio.create_task(asyncio.to_thread(ask_socket, control, "folkmoot/status"))
         for _ in range(5):
             writer.write(b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await read_answer(reader)).status == 200

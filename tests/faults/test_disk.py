@@ -4,53 +4,37 @@ from __future__ import annotations
 
 import itertools
 import resource
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.store import find_faults
-from tests.faults.letters import line
+from tests.faults.doomed import check_starts, leave_room
 from tests.forge import forked
-from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
-
-
-def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[str]:
-    """Start a hub that may make no file longer than this."""
-    return forked.run(
-        serving(folder),
-        env=environment(),
-        timeout=STOP_SECONDS,
-        limits={resource.RLIMIT_FSIZE: (room, room)},
-    )
+from tests.siege.wire import Line, registered
 
 
 @pytest.mark.parametrize("room", [0, 20, 4096, 20_000])
 def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_is(tmp_path, room):
-    ended = started_with_room(tmp_path, room)
+    limits = {resource.RLIMIT_FSIZE: (room, room)}
+    ended = forked.run(serving(tmp_path), env=environment(), timeout=STOP_SECONDS, limits=limits)
     assert ended.returncode == ExitCode.DATA
     assert ended.stderr.startswith("folkmoot: error: ")
     assert ended.stderr.count("\n") == 1
-    with Process(tmp_path) as hub:
-        assert run(ask(hub.port, "/health/ready")).status == 200
-        hub.stop()
+    check_starts(tmp_path)
 
 
 async def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes_it_refused(
     tmp_path,
 ):
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     with Process(tmp_path) as hub:
         numbers = itertools.count()
-        async with line(hub.port) as stranger:
-            token = (await stranger.call("msg_register", handle="alice"))["token"]
-
-        async with line(hub.port, token) as alice:
+        token = (await registered(hub.port, "alice"))["alice"]
+        async with Line(hub.port, token) as alice:
 
             async def writes() -> bool:
-                answer = await alice.ask("msg_set_profile", {"status": str(next(numbers))})
+                answer = await alice.answer("msg_set_profile", {"status": str(next(numbers))})
                 assert answer.status == 200
                 return not answer.json()["result"]["isError"]
 
@@ -58,11 +42,11 @@ async def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes
                 wal = (tmp_path / "folkmoot.db-wal").stat().st_size
                 # Room for one more page of the write-ahead log, or for a part of it.
                 for room in (wal + 5000, wal + 100, 0):
-                    resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+                    leave_room(hub, room)
                     for _ in range(3):
                         await writes()
                 assert not await writes()
-                resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
+                leave_room(hub)
                 assert await writes()
         hub.stop()
     assert find_faults(tmp_path / "folkmoot.db") == []

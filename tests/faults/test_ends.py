@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,24 +19,23 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import read_key
 from folkmoot.store import find_faults, inspect_database
 from tests.amounts import times
-from tests.faults.letters import line
-from tests.harness import ask, run
+from tests.faults.doomed import check_starts
+from tests.faults.letters import GONE
+from tests.harness import run
 from tests.process import STOP_SECONDS, Process, environment, serving
+from tests.siege.wire import Line, registered
 
 CLIENTS = 8
-
-GONE = (OSError, asyncio.IncompleteReadError)
 
 
 async def write_until_killed(hub: Process, handle: str, answers: int) -> int:
     """Have several clients write all the time, kill the hub amid it, and count what it answered."""
     answered = 0
-    async with line(hub.port) as stranger:
-        token = (await stranger.call("msg_register", handle=handle))["token"]
+    token = (await registered(hub.port, handle))[handle]
 
     async def client() -> None:
         nonlocal answered
-        async with line(hub.port, token) as mine:
+        async with Line(hub.port, token) as mine:
             with suppress(*GONE):
                 while True:
                     await mine.call("msg_set_profile", status=str(answered))
@@ -58,9 +58,7 @@ def check_kills(folder: Path, rounds: int) -> None:
         assert find_faults(folder / "folkmoot.db") == []
         known.add(inspect_database(folder / "folkmoot.db").master_key_id)
     assert known == {read_key(folder / "master.key").id}
-    with Process(folder) as hub:
-        assert run(ask(hub.port, "/health/ready")).status == 200
-        hub.stop()
+    check_starts(folder)
     names = {file.name for file in folder.iterdir()}
     assert names == {"folkmoot.db", "master.key", "hub.lock"}
 
@@ -72,10 +70,6 @@ def test_a_hub_killed_while_it_writes_starts_again_whole(tmp_path):
 @pytest.mark.long
 def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path):
     check_kills(tmp_path, times(8))
-
-
-def heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Start:
@@ -91,7 +85,7 @@ class Start:
             text=True,
             env=environment(),
             # A shell that runs tests in the background lets its children ignore SIGINT.
-            preexec_fn=heed_interrupts,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         self._said = ""
 
@@ -142,9 +136,7 @@ STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot
 def test_a_signal_during_the_start_ends_it_in_good_order(tmp_path, number):
     for module in STAGES:
         check_start(tmp_path, number, module, further=1)
-    with Process(tmp_path) as hub:
-        assert run(ask(hub.port, "/health/ready")).status == 200
-        hub.stop()
+    check_starts(tmp_path)
 
 
 @pytest.mark.long
@@ -167,6 +159,4 @@ def test_a_hub_killed_at_any_moment_of_its_first_start_starts_the_next_time(tmp_
         # The folder is made, the key, the database and the sockets: any part of it will do.
         time.sleep(chance.uniform(0, 0.05))
         start.told(signal.SIGKILL)
-        with Process(folder) as hub:
-            assert run(ask(hub.port, "/health/ready")).status == 200
-            hub.stop()
+        check_starts(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +10,10 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.faults.letters import Line, line
-from tests.harness import ask, run
+from tests.harness import reached, run
+from tests.interaction.room_client import chat, rest
 from tests.process import Process
+from tests.siege.wire import Line, registered
 
 LONG_ENOUGH = 24
 """The shortest value that is looked for: anything shorter may be found by chance."""
@@ -53,18 +52,8 @@ class Town:
 
     async def live(self, port: int) -> None:
         """Write, talk and invite, then delete most of it again."""
-        async with line(port) as stranger:
-            for handle in ("ann", "ben", "cat"):
-                made = await stranger.call("msg_register", handle=handle)
-                self._tokens[handle] = made["token"]
-        async with (
-            line(port, self._tokens["ann"]) as ann,
-            line(port, self._tokens["ben"]) as ben,
-            line(port, self._tokens["cat"]) as cat,
-        ):
-            await self._live(port, ann, ben, cat)
-
-    async def _live(self, port: int, ann: Line, ben: Line, cat: Line) -> None:
+        self._tokens = await registered(port, "ann", "ben", "cat")
+        ann, ben, cat = (Line(port, token) for token in self._tokens.values())
         for size in (10, 300, 6_000):
             await ann.call("msg_send", to="ben", body=f"{size} " + "from ann to ben " * size)
             await cat.call("msg_send", to="ann", body=f"{size} " + "from cat to ann " * size)
@@ -72,17 +61,22 @@ class Town:
         thread = await cat.call("msg_send", to="ben", body="the whole thread " * 40)
         single = await ann.call("msg_send", to="cat", body="this one stays " * 9)
         invite = await ann.call("msg_invite", message="welcome to the town " * 5)
-        await self._room(port, "PUT")
+        await self._room(port, "POST", "", {"name": "square"})
+        for number in range(20):
+            said = chat(f"said in the square {number}")
+            await self._room(port, "POST", "/square/messages", said)
         before = values(self.database)
         for side in (ben, cat):
             await side.call("msg_delete_message", message_id=both["message_id"])
         for side in (ben, cat):
             await side.call("msg_delete_thread", thread_id=thread["thread_id"])
-        async with line(port) as guest:
-            code = invite["invite_url"].rpartition("/")[2]
-            await guest.call("msg_register", handle="dan", invite_code=code)
-        await self._room(port, "DELETE")
+        code = invite["invite_url"].rpartition("/")[2]
+        guest = Line(port)
+        await guest.call("msg_register", handle="dan", invite_code=code)
+        await self._room(port, "DELETE", "/square")
         await ben.call("msg_delete_account", confirm="ben")
+        for line in (ann, ben, cat, guest):
+            line.close()
         after = values(self.database)
         assert single["message_id"].encode() in after
         everything = b"\n".join(after)
@@ -91,26 +85,10 @@ class Town:
         self.kept = {each[:LONG_ENOUGH] for each in before & after}
         assert len(self.gone) > 20
 
-    async def _room(self, port: int, method: str) -> None:
-        """Make a room of ben's in which something is said, or remove it."""
-        headers = {
-            "authorization": f"Bearer {self._tokens['ben']}",
-            "content-type": "application/json",
-        }
-
-        async def do(method: str, path: str, body: dict[str, Any] | None = None) -> None:
-            sent = json.dumps(body).encode() if body is not None else b""
-            answer = await ask(port, f"/v1{path}", method=method, headers=headers, body=sent)
-            assert answer.status in {200, 201, 204}, (path, answer)
-
-        if method == "DELETE":
-            await do("DELETE", "/rooms/square")
-            return
-        await do("POST", "/rooms", {"name": "square"})
-        for number in range(20):
-            payload = {"text": f"said in the square {number}"}
-            message = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": payload}
-            await do("POST", "/rooms/square/messages", message)
+    async def _room(self, port: int, method: str, path: str, body: Any = None) -> None:
+        """Do something with a room of ben's."""
+        answer = await rest(port, self._tokens["ben"], method, path, body)
+        assert answer.status in {200, 201, 204}, (path, answer)
 
 
 @pytest.mark.requirement("delete.erases", "store.erasure")
@@ -121,11 +99,7 @@ def test_what_was_deleted_is_in_no_file_after_the_log_was_emptied_nor_after_a_cl
     ) as hub:
         run(town.live(hub.port))
 
-        async def emptied() -> None:
-            while (town.folder / "folkmoot.db-wal").stat().st_size:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-
-        run(emptied())
+        run(reached(lambda: not (town.folder / "folkmoot.db-wal").stat().st_size))
         assert remains(town.folder, town.gone) == []
         assert len(remains(town.folder, town.kept)) == len(town.kept)
         hub.stop()

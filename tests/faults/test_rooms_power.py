@@ -18,6 +18,7 @@ from tests.amounts import few, times
 from tests.faults.talkers import Gathering
 from tests.harness import run
 from tests.interaction.room_client import joined, square
+from tests.siege.wire import history
 from tests.store.disk import Disk
 
 TOLD_SECONDS = 0.05
@@ -70,8 +71,9 @@ async def check_after(people: Gathering, folder: Path, outage: Outage) -> None:
     assert find_faults(folder / "folkmoot.db") == []
     assert any(outage.heard)
     async with square(folder) as there:
+        kept_of = partial(history, there.port, people.owner)
         for talker, heard in zip(people.talkers, outage.heard, strict=True):
-            kept = {one["seq"]: one for one in await people.history(there.port, talker.room)}
+            kept = {one["seq"]: one for one in await kept_of(talker.room)}
             assert list(kept) == list(range(1, len(kept) + 1))
             for seq, data in heard.items():
                 assert kept[seq] == json.loads(data)

@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from folkmoot.client import Outcome, Proposal, Room
+from folkmoot.client import Proposal, Room
 from folkmoot.core import errors as e
 from tests import process
 from tests.amounts import times
 from tests.client.support import SOON
-from tests.faults.letters import line
 from tests.harness import run
 from tests.interaction.room_client import rest
 from tests.ports import free_port
+from tests.siege.wire import Line
 from tests.transports.rooms.support import ROOM, town
 
 MOMENT: Final = 0.03
@@ -41,7 +41,7 @@ class Agent:
     """One program of the agent's account; what it begins is written down by everyone's hand."""
 
     def __init__(self, race: Races) -> None:
-        self.room = Room(race.url, room=ROOM, token=race.tokens["rob"], backoff=SOON)
+        self.room = race.room("rob")
 
         @self.room.tool
         async def act(n: int) -> str:
@@ -68,7 +68,6 @@ class Races:
         self.chance = random.Random(seed)
         self.begun: Counter[int] = Counter()
         self.ends: Counter[str] = Counter()
-        self.kills = self.crashes = 0
         self.agents: list[Agent] = []
         self._hub: process.Process | None = None
         self._number = 0
@@ -87,14 +86,12 @@ class Races:
             self._hub.__exit__()
 
     async def kill_hub(self) -> None:
-        self.kills += 1
         await asyncio.to_thread(self.stop)
         await asyncio.to_thread(self.start)
 
     async def crash(self, *agents: Agent) -> None:
         """Agents end, and as many others come in their place."""
         for agent in agents:
-            self.crashes += 1
             self.agents.remove(agent)
         await asyncio.gather(*(agent.crash() for agent in agents))
         for _ in agents:
@@ -113,7 +110,7 @@ class Races:
             return
 
     async def run(self, rounds: int) -> None:
-        async with self._enter("ann") as ann, self._enter("bob") as bob:
+        async with self.room("ann") as ann, self.room("bob") as bob:
             for _ in range(2):
                 await self.come()
             for _ in range(rounds):
@@ -121,7 +118,7 @@ class Races:
             for agent in self.agents:
                 await agent.room.__aexit__(None, None, None)
 
-    def _enter(self, who: str) -> Room:
+    def room(self, who: str) -> Room:
         return Room(self.url, room=ROOM, token=self.tokens[who], backoff=SOON)
 
     async def _race(self, ann: Room, bob: Room) -> None:
@@ -145,22 +142,14 @@ class Races:
     async def _disturb(self) -> None:
         await asyncio.sleep(self.chance.random() * MOMENT)
         oldest, newest = self.agents
-        match self.chance.randrange(7):
-            case 0:
-                await self.kill_hub()
-            case 1:
-                await self.crash(newest)
-            case 2:
-                await self.crash(oldest)
-            case 3:
-                await self.crash(oldest, newest)
-            case 4:
-                await asyncio.gather(self.kill_hub(), self.crash(newest))
-            case 5:
-                await asyncio.gather(self.kill_hub(), self.crash(oldest, newest))
-            case 6:
-                await self.come()
-                await self.agents.pop(0).room.__aexit__(None, None, None)
+        kind = self.chance.randrange(7)
+        if kind == 6:
+            await self.come()
+            await self.agents.pop(0).room.__aexit__(None, None, None)
+            return
+        crashing = [[], [newest], [oldest], [oldest, newest], [newest], [oldest, newest]][kind]
+        killing = [self.kill_hub()] if kind in (0, 4, 5) else []
+        await asyncio.gather(*killing, self.crash(*crashing))
 
     async def _later(self, approval: Awaitable[Any]) -> None:
         await asyncio.sleep(self.chance.random() * MOMENT)
@@ -173,7 +162,7 @@ class Races:
 
     async def _by_tool(self, _: Room, proposal: Proposal) -> None:
         given = {"room": ROOM, "proposal": proposal.id, "decision": "fulfil"}
-        async with line(self.port, self.tokens["ann"]) as assistant:
+        async with Line(self.port, self.tokens["ann"]) as assistant:
             await assistant.call("room_decide", **given)
 
     async def _by_id(self, ann: Room, proposal: Proposal) -> None:
@@ -189,41 +178,20 @@ class Races:
             await asyncio.wait((ended,), timeout=MOMENT)
             with suppress(*GONE):
                 await self._by_rest(ann, proposal)
-        return _end(ended.result())
+        outcome = ended.result()
+        assert outcome.state == "fulfilled"
+        if outcome.error is not None:
+            return str(outcome.error.reason)
+        return str(outcome.result["content"][0]["text"])
 
 
-def _end(outcome: Outcome) -> str:
-    assert outcome.state == "fulfilled"
-    if outcome.error is not None:
-        return str(outcome.error.reason)
-    return str(outcome.result["content"][0]["text"])
-
-
-@contextmanager
-def races(folder: Path, seed: int) -> Iterator[Races]:
-    """A hub with a room in it, where it can be found again after each kill."""
-
-    async def people() -> dict[str, str]:
-        async with town(folder) as hub:
-            made = {name: await hub.person(name) for name in ("ann", "bob")}
-            made["rob"] = await hub.person("rob", account_type="agent")
-            await hub.room(made["ann"], capabilities=None)
-            return {name: person.token for name, person in made.items()}
-
-    there = Races(folder, free_port(), run(people()), seed)
-    there.start()
-    try:
-        yield there
-    finally:
-        there.stop()
-
-
-def check(folder: Path, rounds: int, seed: int, seconds: float) -> Races:
-    with races(folder, seed) as there:
-        run(there.run(rounds), seconds)
-    assert sum(there.ends.values()) == rounds * CALLS
-    assert there.ends["done"] > rounds
-    return there
+async def people(folder: Path) -> dict[str, str]:
+    """The tokens of those who are in the room."""
+    async with town(folder) as hub:
+        made = {name: await hub.person(name) for name in ("ann", "bob")}
+        made["rob"] = await hub.person("rob", account_type="agent")
+        await hub.room(made["ann"], capabilities=None)
+        return {name: person.token for name, person in made.items()}
 
 
 @pytest.mark.long
@@ -231,4 +199,13 @@ def check(folder: Path, rounds: int, seed: int, seconds: float) -> Races:
 @pytest.mark.requirement("serving.begun-once", "serving.take-over", "serving.interrupted")
 @pytest.mark.parametrize("seed", range(2))
 def test_each_call_is_begun_at_most_once_and_none_is_forgotten(tmp_path, seed):
-    check(tmp_path, times(8), seed, 800)
+    rounds = times(8)
+    # At one port, where it can be found again after each kill.
+    there = Races(tmp_path, free_port(), run(people(tmp_path)), seed)
+    there.start()
+    try:
+        run(there.run(rounds), 800)
+    finally:
+        there.stop()
+    assert sum(there.ends.values()) == rounds * CALLS
+    assert there.ends["done"] > rounds

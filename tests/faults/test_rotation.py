@@ -18,7 +18,7 @@ from folkmoot.core import errors as e
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
 from tests.amounts import times
-from tests.faults.doomed import doomed
+from tests.faults.doomed import check_starts, doomed, leave_room
 from tests.faults.letters import Ledger
 from tests.forge.forked import Forked
 from tests.harness import ask, run
@@ -47,16 +47,9 @@ def openers(folder: Path) -> tuple[str, ...]:
     return inspect_database(folder / "folkmoot.db").opened_by
 
 
-async def nothing() -> None:
-    """What is done with an answer that nobody waits for."""
-
-
 async def write_and_rotate(hub: Process, ledger: Ledger, folder: Path, changes: int) -> None:
     """Change the key so many times while everyone writes, then kill the hub."""
     another = asyncio.Event()
-
-    async def answered() -> None:
-        another.set()
 
     async def change() -> None:
         for _ in range(changes):
@@ -68,7 +61,7 @@ async def write_and_rotate(hub: Process, ledger: Ledger, folder: Path, changes: 
         hub.child.kill()
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ledger.write(hub.port, answered))
+        tasks.create_task(ledger.write(hub.port, another.set))
         tasks.create_task(change())
 
 
@@ -76,29 +69,21 @@ def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_i
     folder, ledger = tmp_path / "data", Ledger()
     log: list[str] = []
     with doomed(folder, log) as hub:
-        run(ledger.register(hub.port, *PEOPLE))
+        run(ledger.begin(hub.port, *PEOPLE))
         first = read_key(folder / "master.key")
         run(write_and_rotate(hub, ledger, folder, 5))
     assert openers(folder) == (key_id(folder),)
     with doomed(folder, log) as hub:
-        run(ledger.check_new(hub.port))
-        run(ledger.check_all(hub.port))
+        run(ledger.check(hub.port))
     for secret in (format_key(first), format_key(read_key(folder / "master.key"))):
         assert secret not in "".join(log)
 
 
-def waiting(folder: Path) -> bool:
-    """Whether a new key waits beside the file."""
-    return any(folder.glob(".master.key.*.part"))
-
-
-def inode(folder: Path) -> int:
-    """What changes when a new key takes the place of the file."""
+def sign(folder: Path, *, begun: bool) -> int:
+    """What changes when a new key waits beside the file, or when it takes the file's place."""
+    if begun:
+        return len(list(folder.glob(".master.key.*.part")))
     return (folder / "master.key").stat().st_ino
-
-
-SIGNS = (waiting, inode)
-"""What tells that a change has begun, or is half done."""
 
 
 async def rotate_until_killed(
@@ -112,63 +97,53 @@ async def rotate_until_killed(
                 await asyncio.to_thread(rotate, folder)
 
     def kill() -> None:
-        sign = SIGNS[number % len(SIGNS)]
-        before = sign(folder)
-        while sign(folder) == before:
+        begun = number % 2 == 0
+        before = sign(folder, begun=begun)
+        while sign(folder, begun=begun) == before:
             pass
         time.sleep(delay)
         hub.child.kill()
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ledger.write(hub.port, nothing))
+        tasks.create_task(ledger.write(hub.port))
         tasks.create_task(change())
         tasks.create_task(asyncio.to_thread(kill))
-
-
-def check_rounds(tmp_path: Path, rounds: int) -> None:
-    """Kill a hub so many times while its key changes."""
-    folder, moments = tmp_path / "data", random.Random(rounds)
-    ledger = Ledger()
-    for number in range(rounds):
-        with doomed(folder, []) as hub:
-            assert openers(folder) == (key_id(folder),)
-            if number == 0:
-                run(ledger.register(hub.port, *PEOPLE))
-            else:
-                run(ledger.check_new(hub.port))
-            delay = moments.uniform(0, LONGEST_DELAY)
-            run(rotate_until_killed(hub, ledger, folder, number, delay))
-        assert key_id(folder) in openers(folder)
-        assert find_faults(folder / "folkmoot.db") == []
-    with doomed(folder, []) as hub:
-        run(ledger.check_new(hub.port))
-        run(ledger.check_all(hub.port))
-    assert {path.name for path in folder.glob(".master.key.*")} == set()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(tmp_path):
-    check_rounds(tmp_path, times(20))
+    rounds, folder, ledger = times(20), tmp_path / "data", Ledger()
+    moments = random.Random(rounds)
+    for number in range(rounds):
+        with doomed(folder, []) as hub:
+            assert openers(folder) == (key_id(folder),)
+            run(ledger.begin(hub.port, *PEOPLE))
+            delay = moments.uniform(0, LONGEST_DELAY)
+            run(rotate_until_killed(hub, ledger, folder, number, delay))
+        assert key_id(folder) in openers(folder)
+        assert find_faults(folder / "folkmoot.db") == []
+    with doomed(folder, []) as hub:
+        run(ledger.check(hub.port))
+    assert {path.name for path in folder.glob(".master.key.*")} == set()
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
 def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path):
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     refused = 0
     with Process(tmp_path) as hub:
         wal = tmp_path / "folkmoot.db-wal"
         for frames in range(-1, 12):
             # From no room at all, over some for the key alone, to some for one commit or two.
             room = 0 if frames < 0 else 60 if frames == 0 else wal.stat().st_size + 4200 * frames
-            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+            leave_room(hub, room)
             old = key_id(tmp_path)
             try:
                 rotate(tmp_path)
             except e.FolkmootError:
                 refused += 1
             assert frames > 0 or key_id(tmp_path) == old
-            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
+            leave_room(hub)
             assert key_id(tmp_path) in openers(tmp_path)
         assert refused >= 2
         assert run(ask(hub.port, "/health/ready")).status == 200
@@ -176,8 +151,7 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path):
         assert openers(tmp_path) == (key_id(tmp_path),)
         hub.stop()
     assert list(tmp_path.glob(".master.key.*")) == []
-    with Process(tmp_path) as hub:
-        hub.stop()
+    check_starts(tmp_path)
 
 
 def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path):
@@ -194,5 +168,4 @@ def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_pa
             assert code == 0 or "is already being rotated" in text, text
         assert openers(tmp_path) == (key_id(tmp_path),)
         hub.stop()
-    with Process(tmp_path) as hub:
-        hub.stop()
+    check_starts(tmp_path)

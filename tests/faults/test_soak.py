@@ -77,11 +77,8 @@ class Sample(NamedTuple):
 def sample(pid: int, folder: Path) -> Sample:
     status = Path(f"/proc/{pid}/status").read_text()
     lines = dict(line.split(":", 1) for line in status.splitlines())
-    return Sample(
-        resident=int(lines["VmRSS"].split()[0]) * 1024,
-        threads=int(lines["Threads"]),
-        wal=(folder / "folkmoot.db-wal").stat().st_size,
-    )
+    wal = (folder / "folkmoot.db-wal").stat().st_size
+    return Sample(int(lines["VmRSS"].split()[0]) * 1024, int(lines["Threads"]), wal)
 
 
 def most(samples: Iterable[Sample]) -> Sample:

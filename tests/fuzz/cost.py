@@ -18,26 +18,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+from tests.harness import read_answer
 from tests.process import Process
 from tests.siege.wire import (
     ACCEPT,
     FAILURES,
+    HUB,
     Line,
+    bearer,
     call,
     connect,
-    frame,
-    read_answer,
+    registered,
     request,
-    result,
+    rest,
     rpc,
     upgrade,
 )
+from tests.transports.websocket.support import frame
 
-HUB: Final = "127.0.0.1"
 HEAD_BYTES: Final = 60_000
 ANONYMOUS_BYTES: Final = 60_000
 BODY_BYTES: Final = 500_000
@@ -54,6 +57,8 @@ MOST_SECONDS: Final = 1.5
 JUDGED_BYTES: Final = 1000
 """An input that can grow by less says nothing about the cost of a byte."""
 SHOWN: Final = 20
+DEEPEST: Final = 20
+"""How deep a schema lies in a document, with what it refers to."""
 LEFT_OUT: Final = (
     *("delete_account", "DELETE /v1/me", "DELETE /v1/session", "GET /v1/events", "/credentials"),
     *("change_handle", "PUT /v1/me/handle", "recover"),
@@ -63,20 +68,8 @@ ATOMS: Final = (
     *("a", "A1", "0", " ", "\n", "\t", "é", "\u0301", "😀", "\u202e", '"', "\\", "'", "`"),
     *("*", "**", "?", "!", "../", "./", "//", "%2e%2e/", "%", "a:", ":", "://", "@a ", "@", "#"),
     *("a.", ".", "-", "_", "a-", ",", ";", "=", "a=b&", "<b>", "&amp;", "[x](y)", "_a_", "{", "}"),
-    *(
-        "[",
-        "]",
-        "$.",
-        "sk_",
-        "Bearer ",
-        "password=",
-        "http://a/",
-        "data: ",
-        "\r\n",
-        "eyJ",
-        "==",
-        "q=0.1,",
-    ),
+    *("[", "]", "$.", "sk_", "Bearer ", "password=", "http://a/", "data: ", "\r\n", "eyJ", "=="),
+    "q=0.1,",
 )
 
 
@@ -139,7 +132,7 @@ class Hub(NamedTuple):
                         await reader.readuntil(b"\x8a\x04done")
                     else:
                         writer.write(raw)
-                        await read_answer(reader)
+                        await read_answer(reader, chunks=True)
                 finally:
                     writer.transport.abort()
         except FAILURES:
@@ -172,6 +165,9 @@ class Hub(NamedTuple):
         """The cost of a case; one that looks bad is measured again, longer."""
         cost = await self.measure(case)
         return await self.measure(case, 3 * TIMES) if cost.is_bad else cost
+
+
+Maker: TypeAlias = Callable[[random.Random, Hub], Case]
 
 
 def text(rng: random.Random) -> Callable[[int], str]:
@@ -210,16 +206,10 @@ def heads(rng: random.Random) -> Case:
 
 NAMED: Final = (
     *("accept", "accept-language", "accept-encoding", "authorization", "cookie", "origin", "host"),
-    *(
-        "forwarded",
-        "x-forwarded-for",
-        "if-none-match",
-        "last-event-id",
-        "mcp-session-id",
-        "traceparent",
-    ),
+    *("forwarded", "x-forwarded-for", "if-none-match", "last-event-id", "mcp-session-id", "range"),
     *("mcp-protocol-version", "mcp-method", "mcp-name", "content-type", "connection", "baggage"),
-    *("tracestate", "range", "referer", "user-agent", "sec-fetch-site", "mcp-param-x", "expect"),
+    *("tracestate", "referer", "user-agent", "sec-fetch-site", "mcp-param-x", "expect"),
+    "traceparent",
 )
 
 
@@ -238,18 +228,13 @@ def headers(rng: random.Random) -> Case:
 
 def targets(rng: random.Random) -> Case:
     """A long path or query."""
-    start = rng.choice(
-        ("/", "/v1/", "/docs/", "/mcp?", "/v1/rooms?q=", "/v1/rooms?", "/invite/", "/ws?")
-    )
-    value = text(rng)
-    plain = rng.random() < 0.5
-    return Case(
-        f"target: {start} and {value(8)!r}",
-        lambda scale: request(
-            "GET",
-            start + quote(value(int(HEAD_BYTES * scale / (1 if plain else 3))), safe="&=/;:,."),
-        ),
-    )
+    starts = ("/", "/v1/", "/docs/", "/mcp?", "/v1/rooms?q=", "/v1/rooms?", "/invite/", "/ws?")
+    start, value, longest = rng.choice(starts), text(rng), HEAD_BYTES / rng.choice((1, 3))
+
+    def make(scale: float) -> bytes:
+        return request("GET", start + quote(value(int(longest * scale)), safe="&=/;:,."))
+
+    return Case(f"target: {start} and {value(8)!r}", make)
 
 
 def chunked(rng: random.Random) -> Case:
@@ -259,25 +244,18 @@ def chunked(rng: random.Random) -> Case:
 
     def make(scale: float) -> bytes:
         body = json.dumps({"x": "y" * int(ANONYMOUS_BYTES * scale / (1 + 6 / size))}).encode()
-        chunks = b"".join(
-            f"{len(body[at : at + size]):x}{extension}\r\n".encode()
-            + body[at : at + size]
-            + b"\r\n"
-            for at in range(0, len(body), size)
-        )
+        parts = [body[at : at + size] for at in range(0, len(body), size)]
+        ends = extension.encode()
+        chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), ends, part) for part in parts)
         head = request("POST", "/mcp", b"", {**ACCEPT, "transfer-encoding": "chunked"})
         return head.replace(b"content-length: 0\r\n", b"") + chunks + b"0\r\n" + trailer + b"\r\n"
 
     return Case(f"chunks of {size}{extension[:8]}{' with a trailer' if trailer else ''}", make)
 
 
-def value_of(rng: random.Random, spent: int = 0) -> Callable[[int], Any]:
+def value_of(rng: random.Random) -> Callable[[int], Any]:
     """A way to make a JSON value of about so many bytes."""
-    fill = text(rng)
-    shape = rng.choice(
-        ("text", "texts", "numbers", "digits", "keys", "objects", "nested", "spaces")
-    )
-    depth = rng.randrange(2, 50)
+    fill, depth = text(rng), rng.randrange(2, 50)
 
     def nested(length: int) -> Any:
         inner: Any = fill(length)
@@ -285,16 +263,17 @@ def value_of(rng: random.Random, spent: int = 0) -> Callable[[int], Any]:
             inner = [inner] if number % 2 else {"k": inner}
         return inner
 
-    return {
-        "text": fill,
-        "texts": lambda n: [fill(10)] * (n // 14),
-        "numbers": lambda n: [0.1] * (n // 5),
-        "digits": lambda n: [int("9" * 300)] * (n // 302),
-        "keys": lambda n: {f"{fill(3)}{number}": 1 for number in range(n // 14)},
-        "objects": lambda n: [{"a": {}}] * (n // 11),
-        "nested": nested,
-        "spaces": lambda n: " " * n,
-    }[shape]
+    ways: list[Callable[[int], Any]] = [
+        fill,
+        nested,
+        lambda n: " " * n,
+        lambda n: [fill(10)] * (n // 14),
+        lambda n: [0.1] * (n // 5),
+        lambda n: [int("9" * 300)] * (n // 302),
+        lambda n: {f"{fill(3)}{number}": 1 for number in range(n // 14)},
+        lambda n: [{"a": {}}] * (n // 11),
+    ]
+    return rng.choice(ways)
 
 
 def bodies(rng: random.Random, hub: Hub) -> Case:
@@ -302,10 +281,8 @@ def bodies(rng: random.Random, hub: Hub) -> Case:
     token = hub.token if rng.random() < 0.5 else ""
     most = BODY_BYTES if token else ANONYMOUS_BYTES
     method = rng.choice(("tools/call", "tools/list", "initialize", "ping", "resources/read", "x/y"))
-    key, value = (
-        rng.choice(("name", "arguments", "_meta", "uri", "cursor", "capabilities")),
-        value_of(rng),
-    )
+    key = rng.choice(("name", "arguments", "_meta", "uri", "cursor", "capabilities"))
+    value = value_of(rng)
 
     def make(scale: float) -> bytes:
         params = {key: value(int(most * scale))}
@@ -320,11 +297,6 @@ def bodies(rng: random.Random, hub: Hub) -> Case:
 def shown(value: Callable[[int], Any]) -> str:
     """What a way makes, shortly."""
     return json.dumps(value(20), ensure_ascii=False)[:40]
-
-
-def bearer(token: str) -> dict[str, str]:
-    """The header of someone with a token."""
-    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def filled(rng: random.Random, schema: Any, grown: str) -> Callable[[float], Any]:
@@ -364,89 +336,78 @@ def resolved(schema: Any, document: Any, depth: int = 0) -> Any:
             target = document
             for part in schema["$ref"].removeprefix("#/").split("/"):
                 target = target[part]
-            return resolved(target, document, depth + 1) if depth < 8 else {}
+            return resolved(target, document, depth + 1) if depth < DEEPEST else {}
         return {key: resolved(each, document, depth + 1) for key, each in schema.items()}
-    return (
-        [resolved(each, document, depth + 1) for each in schema]
-        if isinstance(schema, list)
-        else schema
-    )
+    if isinstance(schema, list):
+        return [resolved(each, document, depth + 1) for each in schema]
+    return schema
 
 
-def tools(listed: list[Any]) -> list[Callable[[random.Random, Hub], Case]]:
+def tool_case(tool: Any, name: str, rng: random.Random, hub: Hub) -> Case:
+    """A call of a tool whose argument grows."""
+    schema = resolved(tool["inputSchema"], tool["inputSchema"])
+    arguments = filled(rng, schema, name)
+
+    def make(scale: float) -> bytes:
+        return call(tool["name"], arguments(scale), hub.token)
+
+    return Case(f"tool: {tool['name']} with {name}", make)
+
+
+def tools(listed: list[Any]) -> list[Maker]:
     """A maker of cases for each argument of each tool."""
-
-    def maker(tool: Any, name: str) -> Callable[[random.Random, Hub], Case]:
-        def make(rng: random.Random, hub: Hub) -> Case:
-            schema = resolved(tool["inputSchema"], tool["inputSchema"])
-            arguments = filled(rng, schema, name)
-            return Case(
-                f"tool: {tool['name']} with {name}",
-                lambda scale: call(tool["name"], arguments(scale), hub.token),
-            )
-
-        return make
-
     return [
-        maker(tool, name)
+        partial(tool_case, tool, name)
         for tool in listed
         for name, schema in tool["inputSchema"].get("properties", {}).items()
         if can_grow(schema) and not is_left_out(tool["name"])
     ]
 
 
-def operations(document: Any) -> list[Callable[[random.Random, Hub], Case]]:
+class Operation(NamedTuple):
+    """A REST operation, without references."""
+
+    method: str
+    path: str
+    parameters: list[Any]
+    body: Any
+    """The schema of its body, or an empty one."""
+
+    def case(self, grown: str, rng: random.Random, hub: Hub) -> Case:
+        """A request in which one parameter, or one member of the body, grows."""
+        body = filled(rng, self.body, grown)
+        ways = {each["name"]: argument(rng, each.get("schema", {})) for each in self.parameters}
+
+        def make(scale: float) -> bytes:
+            target, query = self.path, ""
+            for each in self.parameters:
+                value = str(ways[each["name"]](scale * (each["name"] == grown)))
+                value = quote(value[: HEAD_BYTES // 4], safe="")[: HEAD_BYTES // 2]
+                if each["in"] == "path":
+                    target = target.replace(f"{{{each['name']}}}", value or "x")
+                elif each["name"] == grown and each["in"] == "query":
+                    query = f"?{grown}={value}"
+            data = json.dumps(body(scale)).encode() if self.body else b""
+            return request(self.method, target + query, data, ACCEPT | bearer(hub.token))
+
+        return Case(f"REST: {self.method} {self.path} with {grown}", make)
+
+
+def operations(document: Any) -> list[Maker]:
     """A maker of cases for each parameter and member of a body of each REST operation."""
-
-    def maker(
-        method: str, path: str, operation: Any, grown: str
-    ) -> Callable[[random.Random, Hub], Case]:
-        def make(rng: random.Random, hub: Hub) -> Case:
-            parameters = [resolved(each, document) for each in operation.get("parameters", ())]
-            schema = resolved(body_schema(operation), document)
-            body = filled(rng, schema, grown)
-            ways = {each["name"]: argument(rng, each.get("schema", {})) for each in parameters}
-
-            def whole(scale: float) -> bytes:
-                at, query = path, []
-                for each in parameters:
-                    value = str(ways[each["name"]](scale * (each["name"] == grown)))
-                    value = quote(value[: HEAD_BYTES // 4], safe="")[: HEAD_BYTES // 2]
-                    if each["in"] == "path":
-                        at = at.replace(f"{{{each['name']}}}", value or "x")
-                    elif each["name"] == grown and each["in"] == "query":
-                        query.append(f"{each['name']}={value}")
-                data = json.dumps(body(scale)).encode() if schema else b""
-                target = f"{at}?{'&'.join(query)}" if query else at
-                return request(method, target, data, {**ACCEPT, **bearer(hub.token)})
-
-            return Case(f"REST: {method} {path} with {grown}", whole)
-
-        return make
-
-    found = []
-    for path, methods in document["paths"].items():
-        shared = methods.get("parameters", [])
-        for method, operation in methods.items():
-            name = f"{method.upper()} {path}"
-            if method == "parameters" or is_left_out(name):
-                continue
-            whole = {**operation, "parameters": shared + operation.get("parameters", [])}
-            given = [resolved(each, document) for each in whole["parameters"]]
-            grown = {each["name"]: each.get("schema", {}) for each in given}
-            grown |= resolved(body_schema(operation), document).get("properties", {})
-            found += [
-                maker(method.upper(), path, whole, each)
-                for each, schema in grown.items()
-                if can_grow(schema)
-            ]
+    found: list[Maker] = []
+    for path, methods in resolved(document["paths"], document).items():
+        shared = methods.pop("parameters", [])
+        for method, described in methods.items():
+            content = described.get("requestBody", {}).get("content", {})
+            schema = content.get("application/json", {}).get("schema", {})
+            parameters = shared + described.get("parameters", [])
+            each = Operation(method.upper(), path, parameters, schema)
+            grown = {one["name"]: one.get("schema", {}) for one in parameters}
+            grown |= schema.get("properties", {})
+            if not is_left_out(f"{each.method} {path}"):
+                found += [partial(each.case, name) for name in grown if can_grow(grown[name])]
     return found
-
-
-def body_schema(operation: Any) -> Any:
-    """The schema of an operation's body, or an empty one."""
-    content = operation.get("requestBody", {}).get("content", {})
-    return content.get("application/json", {}).get("schema", {})
 
 
 def can_grow(schema: Any) -> bool:
@@ -463,13 +424,9 @@ def is_left_out(name: str) -> bool:
 FIXED: Final = ("boolean", "integer", "number", "null")
 KINDS: Final = (
     *("chat.message", "reasoning.thought", "mcp.request.tools/call:x", "mcp.proposal.tools/call:x"),
-    *(
-        "mcp.notification.notifications/chat/message",
-        "capability.grant",
-        "capability.revoke",
-        "x.y",
-    ),
+    *("mcp.notification.notifications/chat/message", "capability.grant", "capability.revoke"),
     *("mcp.response.tools/call:x", "participant.status", "room.invite", "mcpx.reject.proposal"),
+    "x.y",
 )
 
 
@@ -514,7 +471,7 @@ def cases(rng: random.Random, hub: Hub, described: list[Callable[..., Case]]) ->
 async def fuzz(hub: Hub, seconds: float, seed: int) -> list[Cost]:
     """Costs of random cases, the most expensive byte first."""
     described: list[Callable[..., Case]] = []
-    line = Line(hub.port, HUB)
+    line = Line(hub.port, hub.token)
     if hub.token:
         answer = (await line.ask(rpc("tools/list", {}, token=hub.token))).json()
         described = tools(answer["result"]["tools"])
@@ -526,19 +483,16 @@ async def fuzz(hub: Hub, seconds: float, seed: int) -> list[Cost]:
             break
     line.close()
     if hub.token:
-        result(await line.ask(call("msg_digest", {}, hub.token)))
+        await line.call("msg_digest")
         line.close()
     return sorted(costs, key=lambda cost: -cost.per_byte)
 
 
 async def prepared(port: int, pid: int) -> Hub:
     """A hub with an account and a room to try things in."""
-    line = Line(port, HUB)
-    token = result(await line.ask(call("msg_register", {"handle": "fuzzer"})))["token"]
-    hub = Hub(port, pid, token)
-    body = json.dumps({"name": hub.room}).encode()
-    await line.ask(request("POST", "/v1/rooms", body, {**ACCEPT, **bearer(token)}))
-    line.close()
+    hub = Hub(port, pid, (await registered(port, "fuzzer"))["fuzzer"])
+    async with Line(port) as line:
+        await line.ask(rest("POST", "", hub.token, {"name": hub.room}))
     return hub
 
 
@@ -553,11 +507,8 @@ def run(seconds: float, seed: int) -> list[Cost]:
         tempfile.TemporaryDirectory(prefix="folkmoot-cost-") as folder,
         Process(Path(folder) / "data", **settings) as process,
     ):
-
-        async def tried() -> list[Cost]:
-            return await fuzz(await prepared(process.port, process.child.pid), seconds, seed)
-
-        return asyncio.run(tried())
+        hub = asyncio.run(prepared(process.port, process.child.pid))
+        return asyncio.run(fuzz(hub, seconds, seed))
 
 
 def table(costs: list[Cost]) -> str:

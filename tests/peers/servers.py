@@ -28,6 +28,7 @@ ANY_PORT: Final = (
     'return listen.call(this,{port:Number(port),host:"127.0.0.1"},...rest)}'
 )
 """Loaded before a server: it has it listen on this machine alone, and say on which port."""
+LISTENS: Final = re.compile(r"listens on (\d+) now")
 
 
 class Place(NamedTuple):
@@ -50,22 +51,27 @@ def filesystem_command(*folders: Path) -> tuple[str, ...]:
     return (node.binary, str(node.modules / FILESYSTEM), *map(str, folders))
 
 
+def serving_command(transport: Transport) -> list[str]:
+    """The command of server-everything over HTTP."""
+    node = node_or_skip()
+    program = str(node.modules / EVERYTHING)
+    return [node.binary, "--import", ANY_PORT, program, SPEAKS[transport]]
+
+
 @contextmanager
 def everything(transport: Transport) -> Iterator[Place]:
     """server-everything on a transport, while entered."""
     if transport == "stdio":
         yield Place(transport, everything_command())
         return
-    node = node_or_skip()
-    command = [
-        node.binary, "--import", ANY_PORT, str(node.modules / EVERYTHING), SPEAKS[transport],
-    ]  # fmt: skip
-    with listening(command, re.compile(r"listens on (\d+) now")) as port:
+    with listening(serving_command(transport)) as port:
         yield Place(transport, url=f"http://127.0.0.1:{port}{PATHS[transport]}")
 
 
 @contextmanager
-def listening(command: Sequence[str], says: re.Pattern[str]) -> Iterator[int]:
+def listening(
+    command: Sequence[str], says: re.Pattern[str] = LISTENS, port: int = 0
+) -> Iterator[int]:
     """A process that says on stderr on which port it listens; it ends with the context."""
     child = subprocess.Popen(
         command,
@@ -73,7 +79,7 @@ def listening(command: Sequence[str], says: re.Pattern[str]) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(PORT="0"),
+        env=environment(PORT=str(port)),
     )
     assert child.stderr
     rest = threading.Thread(target=child.stderr.read)

@@ -21,20 +21,18 @@ def main() -> int:
     options = parser.parse_args()
     if options.what == "list":
         for attack in ATTACKS:
-            print(f"{attack.item:>4}  {attack.name:<30} {attack.how!s:>12}")
+            print(f"  {attack.name:<30} {attack.how!s:>12}")
         return 0
     if options.what == "soak":
-        soaked = soak.soak(options.minutes)
-        print(soak.printed(soaked))
-        if options.json:
-            soak.written(soaked, options.json)
-        return 0 if soaked.is_kept else 1
-    if options.only not in ("", *(attack.name for attack in ATTACKS)):
+        outcome = soak.soak(options.minutes)
+        print(soak.printed(outcome))
+    elif options.only not in ("", *(attack.name for attack in ATTACKS)):
         parser.error(f"no attack is called {options.only!r}; `list` shows them")
-    outcome = siege.besiege(options.seconds, options.only)
-    print(siege.printed(outcome))
+    else:
+        outcome = siege.besiege(options.seconds, options.only)
+        print(siege.printed(outcome))
     if options.json:
-        siege.written(outcome, options.json)
+        outcome.write(options.json)
     return 0 if outcome.is_kept else 1
 
 

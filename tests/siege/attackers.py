@@ -16,7 +16,7 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import uvloop
@@ -186,61 +186,43 @@ class Attacker:
                     self._count(await reader.readuntil(b"\r\n\r\n"))
                     async with asyncio.TaskGroup() as tasks:
                         hearing = tasks.create_task(self._hear(reader))
-                        await self._send(how, writer, frames, hearing)
+                        due = time.monotonic()
+                        for raw in itertools.cycle(frames):
+                            if hearing.done() or writer.transport.is_closing():
+                                break
+                            writer.write(raw)
+                            self.outcomes["sent"] += 1
+                            due += 1 / how.rate
+                            await asyncio.sleep(max(0, due - time.monotonic()))
                 finally:
                     writer.transport.abort()
             except* FAILURES:
                 self.outcomes["closed"] += 1
             await asyncio.sleep(0.5)
 
-    async def _send(
-        self,
-        how: Frames,
-        writer: asyncio.StreamWriter,
-        frames: Sequence[bytes],
-        hearing: asyncio.Task[None],
-    ) -> None:
-        due = time.monotonic()
-        for raw in itertools.cycle(frames):
-            if hearing.done() or writer.transport.is_closing():
-                return
-            writer.write(raw)
-            self.outcomes["sent"] += 1
-            due += 1 / how.rate
-            await asyncio.sleep(max(0, due - time.monotonic()))
-
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         while heard := await reader.read(CHUNK):
             self.outcomes["refused"] += heard.count(b'"kind":"system.error"')
 
 
-def chosen(only: str) -> Iterator[tuple[int, Attack]]:
-    """The rows that are wanted, each with a number of its own."""
-    for number, attack in enumerate(ATTACKS):
-        if not only or attack.name == only:
-            yield number, attack
-
-
 def carried_out(everyone: Sequence[Attacker], seconds: float) -> float:
     """The share of single requests that was sent; less than all where we lack a processor."""
-    planned, sent = 0.0, 0
-    for each in everyone:
-        if isinstance(each.attack.how, Shots):
-            planned += each.attack.how.rate * seconds
-            sent += each.outcomes.total()
-    return sent / planned if planned else 1.0
+    shots = [each for each in everyone if isinstance(each.attack.how, Shots)]
+    planned = sum(each.attack.how.rate * seconds for each in shots)
+    return sum(each.outcomes.total() for each in shots) / planned if planned else 1.0
 
 
 async def main() -> None:
     """Attack until the time is over, or nobody is there any more who started us."""
     setup: dict[str, Any] = json.loads(sys.stdin.readline())
-    target = Target(setup["tokens"], setup["victim"], setup["room"])
+    target = Target(**setup["target"])
     port: int = setup["port"]
     _, writer = await connect(port, "127.0.0.1")
     writer.write(rest("POST", "", target.token(0), {"name": "unknown"}))
     everyone = [
         Attacker(attack, number, port, attack.sends(target))
-        for number, attack in chosen(setup["only"])
+        for number, attack in enumerate(ATTACKS)
+        if setup["only"] in ("", attack.name)
     ]
     print("ready", flush=True)
     over = asyncio.Event()

@@ -1,6 +1,5 @@
-"""The attacks as one table: what is sent, in which way, how often and from how many addresses.
+"""The attacks: what is sent, in which way, how often and from how many addresses.
 
-`item` groups attacks by what they aim at; `held` are those that no hub ever fell to.
 Every attack is sent to a hub of our own on loopback.
 """
 
@@ -9,11 +8,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tests.siege.host import PUBLIC_URL
 from tests.siege.rogue import HOSTILE
-from tests.siege.wire import ACCEPT, call, frame, initialize, request, rest, rpc, upgrade
+from tests.siege.wire import ACCEPT, bearer, call, initialize, request, rest, rpc, upgrade
+from tests.transports.websocket.support import frame
 
 MEGABYTE: Final = 1_000_000
 ACCOUNTS: Final = [f"mallory{number}" for number in range(10)]
@@ -35,14 +35,12 @@ class Target(NamedTuple):
 
 
 class Shots(NamedTuple):
-    """A connection for each request, whose answer is read."""
+    """A connection for each request, whose answer is read; so many a second."""
 
     rate: float
-    """Requests a second."""
     addresses: int = 1
 
     def __str__(self) -> str:
-        """The rate."""
         return f"{self.rate:g}/s"
 
 
@@ -82,22 +80,30 @@ class Poured(NamedTuple):
 
 
 class Attack(NamedTuple):
-    """One row: what it is called, which rule it tries, how it is carried out, and what is sent."""
+    """One attack: what it is called, how it is carried out, and what is sent."""
 
     name: str
-    item: str
     how: Shots | Held | Frames | Poured
     sends: Callable[[Target], Sequence[bytes]]
+
+
+ATTACKS: Final[list[Attack]] = []
+Sends = TypeVar("Sends", bound=Callable[[Target], Sequence[bytes]])
+
+
+def attack(name: str, how: Shots | Held | Frames | Poured) -> Callable[[Sends], Sends]:
+    """Have what a function answers sent in this way."""
+
+    def add(sends: Sends) -> Sends:
+        ATTACKS.append(Attack(name, how, sends))
+        return sends
+
+    return add
 
 
 def post(body: bytes, path: str = "/mcp", **headers: str) -> bytes:
     """A POST of JSON."""
     return request("POST", path, body, {**ACCEPT, **headers})
-
-
-def bearer(token: str) -> dict[str, str]:
-    """The header of someone with a token."""
-    return {"authorization": f"Bearer {token}"}
 
 
 def members(count: int, value: str) -> bytes:
@@ -115,16 +121,10 @@ def declared(count: int) -> bytes:
 
 def described(count: int, *, token: str = "") -> bytes:
     """A stateless call with so many objects in its `_meta`."""
-    raw = rpc("tools/list", {}, token=token)
-    head, body = raw.split(b"\r\n\r\n", 1)
+    head, body = rpc("tools/list", {}, token=token).split(b"\r\n\r\n", 1)
     grown = body.replace(b'"_meta": {', b'"_meta": {"x":{%b},' % members(count, "{}"))
-    return resized(head, body, grown)
-
-
-def resized(head: bytes, old: bytes, new: bytes) -> bytes:
-    """A request with another body."""
-    was, now = b"content-length: %d" % len(old), b"content-length: %d" % len(new)
-    return head.replace(was, now) + b"\r\n\r\n" + new
+    sizes = [b"content-length: %d" % len(each) for each in (body, grown)]
+    return head.replace(*sizes) + b"\r\n\r\n" + grown
 
 
 def keyed(count: int) -> bytes:
@@ -167,6 +167,7 @@ def room_filling(token: str, rooms: int, prefix: str, *, durable: bool, times: i
     return made + [said(name, token, "reasoning.thought", thought) for name in names] * times
 
 
+@attack("boxes nobody can open", Shots(2))
 def boxes(target: Target) -> list[bytes]:
     """Mail that nobody can open."""
     zeros = base64.b64encode(bytes(32)).decode()
@@ -178,6 +179,7 @@ def boxes(target: Target) -> list[bytes]:
     return [call("msg_send", {"to": target.victim, "encrypted_payload": payload}, target.token(5))]
 
 
+@attack("who has an account", Shots(10))
 def enumerated(target: Target) -> list[bytes]:
     """Searches, lookups and other ways to learn who has an account."""
     token = target.token(6)
@@ -199,25 +201,25 @@ def poured(head: bytes, piece: bytes) -> list[bytes]:
     return [head, piece * max(1, 16_384 // len(piece))]
 
 
+@attack("REST", Shots(10, 10))
 def asked_of_rest(target: Target) -> list[bytes]:
     """Requests to `/v1` that strangers and accounts should not send."""
     token = target.token(6)
     paths = ("/v1/me", "/v1/me/export", "/v1/audit", "/v1/accounts", "/v1/threads?limit=100000")
     queries = "&".join(f"x{number}={number}" for number in range(1000))
-    strangers = [request("GET", path) for path in (*paths, f"/v1/rooms?{queries}")]
-    members = [
-        request("GET", path, b"", bearer(token)) for path in (*paths, f"/v1/rooms?{queries}")
+    asked = [
+        request("GET", path, b"", bearer(who))
+        for path in (*paths, f"/v1/rooms?{queries}")
+        for who in ("", token)
     ]
-    bodies = (
-        b"{" * 5000,
-        b'{"x":' + b"[" * 60 + b"]" * 60 + b"}",
-        b'{"to":"' + b"x" * 60_000 + b'"}',
-    )
-    wrong = [post(body, "/v1/messages", **bearer(token)) for body in bodies]
+    deep = b'{"x":' + b"[" * 60 + b"]" * 60 + b"}"
+    bodies = (b"{" * 5000, deep, b'{"to":"' + b"x" * 60_000 + b'"}')
+    asked += [post(body, "/v1/messages", **bearer(token)) for body in bodies]
     call = b'{"name":"cellar:echo","arguments":{"message":"hm"}}'
-    return strangers + members + wrong + [post(call, "/v1/tools/call", **bearer(token))]
+    return [*asked, post(call, "/v1/tools/call", **bearer(token))]
 
 
+@attack("ambiguous heads", Shots(10, 5))
 def smuggled(_: Target) -> list[bytes]:
     """Heads that two readers could understand in two ways."""
     hidden = request("GET", "/metrics")
@@ -234,6 +236,7 @@ def smuggled(_: Target) -> list[bytes]:
     return [(start + tail).encode() + hidden for tail in tails]
 
 
+@attack("spellings of paths", Shots(5))
 def spelled(target: Target) -> list[bytes]:
     """Other spellings of paths, and of what is below a folder."""
     token = target.token(7)
@@ -245,6 +248,7 @@ def spelled(target: Target) -> list[bytes]:
     return asked + [call("oven_echo", {"message": trick}, token) for trick in tricks]
 
 
+@attack("frames that are no messages", Frames(5))
 def wrong_frames(target: Target) -> list[bytes]:
     """A WebSocket, and frames that are no messages."""
     return [
@@ -257,19 +261,22 @@ def wrong_frames(target: Target) -> list[bytes]:
     ]
 
 
+@attack("frames never ended", Held(40, drip=b"x"))
 def half_frames(target: Target) -> list[bytes]:
     """A WebSocket, and the most of a large frame."""
     whole = frame(message("reasoning.thought", {"text": "x" * MEGABYTE}))
     return [upgrade(target.room, target.token(8)) + whole[:-10_000]]
 
 
+@attack("flood of a member", Frames(50))
 def members_flood(target: Target) -> list[bytes]:
     """A member's messages of kinds other than chat, in the room of others."""
     thought = message("reasoning.thought", {"text": "hm"})
-    seen = message("chat.acknowledge", {}, correlation_id=["talk0-0"])
+    seen = message("chat.acknowledge", {}, correlation_id=["talk0-square-0"])
     return [upgrade(target.room, target.token(9)), frame(thought), frame(seen)]
 
 
+@attack("flood of unknown kinds", Frames(50))
 def owners_flood(target: Target) -> list[bytes]:
     """Messages of protocols that nobody knows, in a room of one's own."""
     token = target.token(0)
@@ -287,223 +294,147 @@ CHUNKED_HEAD: Final = request(
 OWN_PAGE: Final = {"folkmoot-page": "1", "origin": PUBLIC_URL}
 """What the hub's own pages send beside what changes something."""
 
-ATTACKS: Final = (
-    # Strangers
-    Attack("declarations", "1", Shots(2, 20), lambda _: [post(declared(300_000))]),
-    Attack("declarations below 64 KiB", "1", Shots(5, 20), lambda _: [post(declared(5_000))]),
-    Attack("stateless meta", "1", Shots(2, 20), lambda _: [described(300_000)]),
-    Attack("sessions opened and left", "1", Shots(10, 4), lambda _: [initialize()]),
-    Attack(
-        "large bodies never ended",
-        "1",
-        Held(200, 4, drip=b"x"),
-        lambda _: [post(b'{"x":"' + b"x" * 3_900_000, **{"content-length": "4194304"})],
-    ),
-    Attack("many keys", "2", Shots(1, 4), lambda _: [post(keyed(380_000))]),
-    Attack("array of pings", "2", Shots(1, 4), lambda _: [post(pings(95_000))]),
-    Attack("slow bodies", "3", Held(1001, 1, drip=b"x"), lambda _: [HALF_BODY]),
-    Attack("slow bodies from many", "3", Held(200, 50, drip=b"x"), lambda _: [HALF_BODY]),
-    Attack("slow heads", "3", Held(100, 10, drip=b"x"), lambda _: [HALF_HEAD]),
-    Attack("idle connections", "3", Held(300, 3), lambda _: [b""]),
-    Attack("slow readers", "3", Held(50, 5, reads=False), lambda _: [request("GET", "/") * 40]),
-    Attack(
-        "recovery guesses",
-        "4",
-        Shots(5, 50),
-        lambda t: [call("msg_recover", {"handle": t.victim, "recovery_code": GUESS})],
-    ),
-    Attack(
-        "recovery of unknown handles",
-        "4",
-        Shots(5, 2),
-        lambda _: [
-            call("msg_recover", {"handle": f"no{n}", "recovery_code": GUESS}) for n in range(100)
-        ],
-    ),
-    Attack(
-        "registrations",
-        "4",
-        Shots(10, 8),
-        lambda _: [call("msg_register", {"handle": f"crowd{n}"}) for n in range(1000)],
-    ),
-    Attack("metrics", "5", Shots(10, 4), lambda _: [request("GET", "/metrics", b"", FORWARDED)]),
-    Attack(
-        "readiness", "5", Shots(20, 4), lambda _: [request("GET", "/health/ready", b"", FORWARDED)]
-    ),
-    Attack(
-        "wrong tokens", "17", Shots(10, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
-    ),
-    Attack("repeated headers", "2", Shots(2, 5), lambda _: many_headers(b"a:b\r\n")),
-    Attack("empty headers", "2", Shots(2, 5), lambda _: many_headers(b"a:\r\n")),
-    Attack(
-        "pipelined requests",
-        "3",
-        Poured(300_000, 2, 2),
-        lambda _: poured(b"", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"),
-    ),
-    Attack(
-        "pings without a token",
-        "4",
-        Poured(300_000, 2, 2),
-        lambda t: poured(upgrade(t.room), b"\x89\x80" + bytes(4)),
-    ),
-    Attack(
-        "empty fragments without a token",
-        "4",
-        Poured(300_000, 2, 2),
-        lambda t: poured(upgrade(t.room) + b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)),
-    ),
-    Attack(
-        "chunks of a byte",
-        "5",
-        Poured(300_000, 2, 2),
-        lambda _: poured(CHUNKED_HEAD + b'5\r\n{"x":\r\n1\r\n"\r\n', b"1\r\nx\r\n"),
-    ),
-    Attack(
-        "chunks with extensions",
-        "5",
-        Poured(300_000, 2, 2),
-        lambda _: poured(CHUNKED_HEAD + b'6\r\n{"x":"\r\n', b"1;a=b\r\nx\r\n"),
-    ),
-    Attack(
-        "sign-in guesses",
-        "6",
-        Shots(10, 10),
-        lambda _: [
-            post(b'{"token":"%b"}' % WRONG_TOKEN.encode(), "/v1/session", **OWN_PAGE),
-            post(b'{"code":"oc_0123456789abcdef0123456789abcdef"}', "/v1/session/code", **OWN_PAGE),
-        ],
-    ),
-    Attack("REST", "6", Shots(10, 10), asked_of_rest),
-    # Accounts
-    Attack(
-        "event streams",
-        "6",
-        Held(60, 3),
-        lambda t: [request("GET", "/v1/events", b"", bearer(t.token(7)))],
-    ),
-    Attack(
-        "event streams that come and go",
-        "6",
-        Shots(5, 10),
-        lambda t: [request("GET", "/v1/events", b"", bearer(t.token(7)))],
-    ),
-    Attack(
-        "denied calls",
-        "6",
-        Shots(20, 2),
-        lambda t: [call("cellar_echo", {"message": "hm"}, t.token(1))],
-    ),
-    Attack(
-        "calls of a hostile server",
-        "5",
-        Shots(0.5, 2),
-        lambda t: [call(f"rogue_{tool}", {"message": "hm"}, t.token(6)) for tool in HOSTILE],
-    ),
-    Attack(
-        "own pings",
-        "4",
-        Poured(200_000),
-        lambda t: poured(upgrade(t.room, t.token(8)), b"\x89\x80" + bytes(4)),
-    ),
-    Attack(
-        "own fragments of a byte",
-        "4",
-        Poured(200_000),
-        lambda t: poured(
-            upgrade(t.room, t.token(8)) + b"\x01\x81" + bytes(4) + b"{",
-            b"\x00\x81" + bytes(4) + b" ",
-        ),
-    ),
-    Attack("own declarations", "1", Shots(1), lambda t: [described(300_000, token=t.token(1))]),
-    Attack(
-        "own array of pings", "2", Shots(1), lambda t: [post(pings(95_000), **bearer(t.token(1)))]
-    ),
-    Attack(
-        "own large bodies never ended",
-        "3",
-        Held(100, 1, drip=b"x"),
-        lambda t: [
-            post(
-                b'{"x":"' + b"x" * 3_900_000, **bearer(t.token(1)), **{"content-length": "4194304"}
-            )
-        ],
-    ),
-    Attack(
-        "thoughts of a megabyte",
-        "6",
-        Shots(5),
-        lambda t: room_filling(t.token(2), 2, "thoughts", durable=True, times=200),
-    ),
-    Attack(
-        "memory rooms",
-        "6",
-        Shots(3),
-        lambda t: room_filling(t.token(3), 10, "memory", durable=False, times=50),
-    ),
-    Attack(
-        "rooms",
-        "6",
-        Shots(5),
-        lambda t: [rest("POST", "", t.token(4), {"name": f"heap{n}"}) for n in range(1000)],
-    ),
-    Attack(
-        "urgent mail",
-        "6",
-        Shots(5),
-        lambda t: [
-            call(
-                "msg_send",
-                {"to": t.victim, "body": "x" * 90_000, "priority": "urgent"},
-                t.token(4),
-            )
-        ],
-    ),
-    Attack("invites", "6", Shots(2), lambda t: [call("msg_invite", {}, t.token(4))]),
-    Attack("flood of a member", "7", Frames(50), members_flood),
-    Attack("flood of unknown kinds", "7", Frames(50), owners_flood),
-    Attack("spellings of paths", "9", Shots(5), spelled),
-    Attack("boxes nobody can open", "12", Shots(2), boxes),
-    Attack("who has an account", "4", Shots(10), enumerated),
-    Attack(
-        "WebSockets that do not read",
-        "held",
-        Held(5, reads=False),
-        lambda t: [upgrade(t.room, t.token(8))],
-    ),
-    Attack("frames never ended", "1", Held(40, drip=b"x"), half_frames),
-    Attack("frames that are no messages", "held", Frames(5), wrong_frames),
-    # What held already
-    Attack(
-        "no JSON",
-        "held",
-        Shots(10, 10),
-        lambda _: [post(b"\xff" * 500), post(b"{" * 500), post(b"")],
-    ),
-    Attack("nesting", "held", Shots(5, 5), lambda _: [post(nested(20_000))]),
-    Attack(
-        "huge heads",
-        "held",
-        Shots(10, 5),
-        lambda _: [request("GET", "/", b"", {"x": "y" * 300_000})],
-    ),
-    Attack("ambiguous heads", "held", Shots(10, 5), smuggled),
-    Attack(
-        "forged sessions",
-        "held",
-        Shots(10, 5),
-        lambda _: [call("msg_inbox", {}, session=f"{n:032x}") for n in range(100)],
-    ),
-    Attack(
-        "WebSockets without a token",
-        "held",
-        Shots(10, 5),
-        lambda t: [upgrade(t.room), upgrade(t.room, WRONG_TOKEN)],
-    ),
-    Attack(
-        "guests' invitations",
-        "held",
-        Shots(5, 2),
-        lambda t: [post(b'{"token":"gi_0123456789abcdef"}', f"/v1/rooms/{t.room}/guests")],
-    ),
-)
+attack("declarations", Shots(2, 20))(lambda _: [post(declared(300_000))])
+attack("declarations below 64 KiB", Shots(5, 20))(lambda _: [post(declared(5_000))])
+attack("stateless meta", Shots(2, 20))(lambda _: [described(300_000)])
+attack("sessions opened and left", Shots(10, 4))(lambda _: [initialize()])
+attack("many keys", Shots(1, 4))(lambda _: [post(keyed(380_000))])
+attack("array of pings", Shots(1, 4))(lambda _: [post(pings(95_000))])
+attack("slow bodies", Held(1001, 1, drip=b"x"))(lambda _: [HALF_BODY])
+attack("slow bodies from many", Held(200, 50, drip=b"x"))(lambda _: [HALF_BODY])
+attack("slow heads", Held(100, 10, drip=b"x"))(lambda _: [HALF_HEAD])
+attack("idle connections", Held(300, 3))(lambda _: [b""])
+attack("slow readers", Held(50, 5, reads=False))(lambda _: [request("GET", "/") * 40])
+attack("metrics", Shots(10, 4))(lambda _: [request("GET", "/metrics", b"", FORWARDED)])
+attack("readiness", Shots(20, 4))(lambda _: [request("GET", "/health/ready", b"", FORWARDED)])
+attack("wrong tokens", Shots(10, 10))(lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)])
+attack("repeated headers", Shots(2, 5))(lambda _: many_headers(b"a:b\r\n"))
+attack("empty headers", Shots(2, 5))(lambda _: many_headers(b"a:\r\n"))
+attack("denied calls", Shots(20, 2))(lambda t: [call("cellar_echo", {"message": "hm"}, t.token(1))])
+attack("own declarations", Shots(1))(lambda t: [described(300_000, token=t.token(1))])
+attack("own array of pings", Shots(1))(lambda t: [post(pings(95_000), **bearer(t.token(1)))])
+attack("invites", Shots(2))(lambda t: [call("msg_invite", {}, t.token(4))])
+attack("WebSockets that do not read", Held(5, reads=False))(lambda t: [upgrade(t.room, t.token(8))])
+attack("no JSON", Shots(10, 10))(lambda _: [post(b"\xff" * 500), post(b"{" * 500), post(b"")])
+attack("nesting", Shots(5, 5))(lambda _: [post(nested(20_000))])
+attack("huge heads", Shots(10, 5))(lambda _: [request("GET", "/", b"", {"x": "y" * 300_000})])
+
+
+@attack("large bodies never ended", Held(200, 4, drip=b"x"))
+def large_bodies_never_ended(_: Target) -> Sequence[bytes]:
+    return [post(b'{"x":"' + b"x" * 3_900_000, **{"content-length": "4194304"})]
+
+
+@attack("recovery guesses", Shots(5, 50))
+def recovery_guesses(t: Target) -> Sequence[bytes]:
+    return [call("msg_recover", {"handle": t.victim, "recovery_code": GUESS})]
+
+
+@attack("recovery of unknown handles", Shots(5, 2))
+def recovery_of_unknown_handles(_: Target) -> Sequence[bytes]:
+    return [call("msg_recover", {"handle": f"no{n}", "recovery_code": GUESS}) for n in range(100)]
+
+
+@attack("registrations", Shots(10, 8))
+def registrations(_: Target) -> Sequence[bytes]:
+    return [call("msg_register", {"handle": f"crowd{n}"}) for n in range(1000)]
+
+
+@attack("pipelined requests", Poured(300_000, 2, 2))
+def pipelined_requests(_: Target) -> Sequence[bytes]:
+    return poured(b"", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+
+
+@attack("pings without a token", Poured(300_000, 2, 2))
+def pings_without_a_token(t: Target) -> Sequence[bytes]:
+    return poured(upgrade(t.room), b"\x89\x80" + bytes(4))
+
+
+@attack("empty fragments without a token", Poured(300_000, 2, 2))
+def empty_fragments_without_a_token(t: Target) -> Sequence[bytes]:
+    return poured(upgrade(t.room) + b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4))
+
+
+@attack("chunks of a byte", Poured(300_000, 2, 2))
+def chunks_of_a_byte(_: Target) -> Sequence[bytes]:
+    return poured(CHUNKED_HEAD + b'5\r\n{"x":\r\n1\r\n"\r\n', b"1\r\nx\r\n")
+
+
+@attack("chunks with extensions", Poured(300_000, 2, 2))
+def chunks_with_extensions(_: Target) -> Sequence[bytes]:
+    return poured(CHUNKED_HEAD + b'6\r\n{"x":"\r\n', b"1;a=b\r\nx\r\n")
+
+
+@attack("sign-in guesses", Shots(10, 10))
+def sign_in_guesses(_: Target) -> Sequence[bytes]:
+    return [
+        post(b'{"token":"%b"}' % WRONG_TOKEN.encode(), "/v1/session", **OWN_PAGE),
+        post(b'{"code":"oc_0123456789abcdef0123456789abcdef"}', "/v1/session/code", **OWN_PAGE),
+    ]
+
+
+@attack("event streams", Held(60, 3))
+@attack("event streams that come and go", Shots(5, 10))
+def event_streams(t: Target) -> Sequence[bytes]:
+    return [request("GET", "/v1/events", b"", bearer(t.token(7)))]
+
+
+@attack("calls of a hostile server", Shots(0.5, 2))
+def calls_of_a_hostile_server(t: Target) -> Sequence[bytes]:
+    return [call(f"rogue_{tool}", {"message": "hm"}, t.token(6)) for tool in HOSTILE]
+
+
+@attack("own pings", Poured(200_000))
+def own_pings(t: Target) -> Sequence[bytes]:
+    return poured(upgrade(t.room, t.token(8)), b"\x89\x80" + bytes(4))
+
+
+@attack("own fragments of a byte", Poured(200_000))
+def own_fragments_of_a_byte(t: Target) -> Sequence[bytes]:
+    return poured(
+        upgrade(t.room, t.token(8)) + b"\x01\x81" + bytes(4) + b"{", b"\x00\x81" + bytes(4) + b" "
+    )
+
+
+@attack("own large bodies never ended", Held(100, 1, drip=b"x"))
+def own_large_bodies_never_ended(t: Target) -> Sequence[bytes]:
+    return [
+        post(b'{"x":"' + b"x" * 3_900_000, **bearer(t.token(1)), **{"content-length": "4194304"})
+    ]
+
+
+@attack("thoughts of a megabyte", Shots(5))
+def thoughts_of_a_megabyte(t: Target) -> Sequence[bytes]:
+    return room_filling(t.token(2), 2, "thoughts", durable=True, times=200)
+
+
+@attack("memory rooms", Shots(3))
+def memory_rooms(t: Target) -> Sequence[bytes]:
+    return room_filling(t.token(3), 10, "memory", durable=False, times=50)
+
+
+@attack("rooms", Shots(5))
+def many_rooms(t: Target) -> Sequence[bytes]:
+    return [rest("POST", "", t.token(4), {"name": f"heap{n}"}) for n in range(1000)]
+
+
+@attack("urgent mail", Shots(5))
+def urgent_mail(t: Target) -> Sequence[bytes]:
+    return [
+        call("msg_send", {"to": t.victim, "body": "x" * 90_000, "priority": "urgent"}, t.token(4))
+    ]
+
+
+@attack("forged sessions", Shots(10, 5))
+def forged_sessions(_: Target) -> Sequence[bytes]:
+    return [call("msg_inbox", {}, session=f"{n:032x}") for n in range(100)]
+
+
+@attack("WebSockets without a token", Shots(10, 5))
+def websockets_without_a_token(t: Target) -> Sequence[bytes]:
+    return [upgrade(t.room), upgrade(t.room, WRONG_TOKEN)]
+
+
+@attack("guests' invitations", Shots(5, 2))
+def guests_invitations(t: Target) -> Sequence[bytes]:
+    return [post(b'{"token":"gi_0123456789abcdef"}', f"/v1/rooms/{t.room}/guests")]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.siege.host import Sample
 
 MEMORY_GROWTH: Final = 64.0
 """Mebibytes: what the limits of connections, bodies and sessions let strangers take."""
-MEDIAN_SECONDS: Final = 0.02
-P99_SECONDS: Final = 0.2
-LONGEST_SECONDS: Final = 1.0
+BOUNDS: Final = (("median", 0.5, 0.02), ("p99", 0.99, 0.2), ("longest", 1, 1.0))
 """Times that a person hardly notices, while strangers open hundreds of connections a second."""
 CALM_RATIO: Final = 3.0
 """How much slower the hub may still be when the attack is over."""
@@ -37,6 +37,26 @@ class Figure(NamedTuple):
         return self.value <= self.bound
 
 
+class Outcome(NamedTuple):
+    """What a run came to."""
+
+    figures: list[Figure]
+    report: dict[str, Any]
+    samples: list[Sample]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether every bound is kept."""
+        return all(figure.is_kept for figure in self.figures)
+
+    def write(self, path: Path) -> None:
+        """Keep everything as JSON."""
+        figures = [{**figure._asdict(), "kept": figure.is_kept} for figure in self.figures]
+        samples = [sample._asdict() for sample in self.samples]
+        told = {"kept": self.is_kept, "figures": figures, **self.report, "samples": samples}
+        path.write_text(json.dumps(told, indent=1) + "\n")
+
+
 class Phase(NamedTuple):
     """A part of a run, by the monotonic clock."""
 
@@ -56,11 +76,6 @@ class Phase(NamedTuple):
         return [sample for sample in samples if self.holds(sample.at)]
 
 
-def is_health(note: Note) -> bool:
-    """Whether it was a question for the hub's health."""
-    return bool(note[1] == "health")
-
-
 def quantile(notes: Iterable[Note], share: float) -> float:
     """How long this share of them took at most; something that failed took as long as it took."""
     times = sorted(note[2] for note in notes)
@@ -74,21 +89,11 @@ def failures(notes: Iterable[Note]) -> list[str]:
 
 def latencies(name: str, quiet: list[Note], busy: list[Note]) -> list[Figure]:
     """The median, the p99, and the longest of all."""
-    bounds = (
-        ("median", 0.5, MEDIAN_SECONDS),
-        ("p99", 0.99, P99_SECONDS),
-        ("longest", 1, LONGEST_SECONDS),
-    )
-    return [
-        Figure(
-            f"{name} {what}",
-            quantile(busy, share) * 1000,
-            seconds * 1000,
-            "ms",
-            quantile(quiet, share) * 1000,
-        )
-        for what, share, seconds in bounds
-    ]
+    figures = []
+    for what, share, seconds in BOUNDS:
+        before, now = (quantile(notes, share) * 1000 for notes in (quiet, busy))
+        figures.append(Figure(f"{name} {what}", now, seconds * 1000, "ms", before))
+    return figures
 
 
 def recovered(name: str, quiet: list[Note], late: list[Note]) -> Figure:
@@ -109,13 +114,10 @@ def judged(
     notes = report["notes"]
     calm, busy, late = (phase.notes(notes) for phase in (quiet, siege, after))
     before, during, end = (phase.samples(samples) for phase in (quiet, siege, after))
-    memory = max(sample.resident for sample in before) / MIB
-    peak = max(sample.resident for sample in during) / MIB
-    left = max(sample.resident for sample in end) / MIB
+    memory, peak, left = (max(s.resident for s in part) / MIB for part in (before, during, end))
     grown = (max(s.disk for s in during) - max(s.disk for s in before)) / MIB
-    checked = report["checked"]
-    people = [[note for note in part if not is_health(note)] for part in (calm, busy, late)]
-    health = [[note for note in part if is_health(note)] for part in (calm, busy, late)]
+    people = [[note for note in part if note[1] != "health"] for part in (calm, busy, late)]
+    health = [[note for note in part if note[1] == "health"] for part in (calm, busy, late)]
     return [
         Figure("memory, peak", peak, memory + MEMORY_GROWTH, "MiB", memory),
         Figure("memory, after", left, memory + MEMORY_GROWTH, "MiB", memory),
@@ -123,18 +125,24 @@ def judged(
         *latencies("people", people[0], people[1]),
         *latencies("/health", health[0], health[1]),
         Figure("people refused", len(failures(busy)), 0, "", len(failures(calm))),
-        Figure("acknowledged and lost", total(checked, "lost"), 0),
-        Figure("acknowledged and doubled", total(checked, "doubled"), 0),
-        Figure("gaps in rooms", total(checked, "gaps"), 0),
+        *kept(report["checked"]),
         recovered("people", people[0], people[2]),
         recovered("/health", health[0], health[2]),
         Figure("after: refused", len(failures(late)), 0),
     ]
 
 
-def total(checked: Mapping[str, Mapping[str, int]], what: str) -> int:
-    """A count over mail and rooms."""
-    return sum(each.get(what, 0) for each in checked.values())
+def kept(checked: Mapping[str, Mapping[str, int]]) -> list[Figure]:
+    """What became of mail and rooms together."""
+    names = {
+        "lost": "acknowledged and lost",
+        "doubled": "acknowledged and doubled",
+        "gaps": "gaps in rooms",
+    }
+    return [
+        Figure(name, sum(each.get(what, 0) for each in checked.values()), 0)
+        for what, name in names.items()
+    ]
 
 
 def table(figures: Iterable[Figure]) -> str:
@@ -151,19 +159,13 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def operations(notes: Iterable[Note]) -> dict[str, dict[str, float]]:
-    """How often each thing was done, its p50, its p99 and its longest, in milliseconds."""
+    """How often each thing was done, its median, its p99 and its longest, in milliseconds."""
     kinds: dict[str, list[Note]] = {}
     for note in notes:
         kinds.setdefault(note[1], []).append(note)
     return {
-        kind: {
-            "count": len(some),
-            "failed": len(failures(some)),
-            **{
-                name: round(quantile(some, share) * 1000, 2)
-                for name, share in (("p50", 0.5), ("p99", 0.99), ("longest", 1))
-            },
-        }
+        kind: {"count": len(some), "failed": len(failures(some))}
+        | {name: round(quantile(some, share) * 1000, 2) for name, share, _ in BOUNDS}
         for kind, some in kinds.items()
     }
 

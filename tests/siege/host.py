@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.process import environment, serving
-from tests.siege.wire import FAILURES, Line, call, request, rest, result, rpc
+from tests.siege.wire import FAILURES, Line, request, rest, rpc
 
 PEER: Final = Path(__file__).parents[2] / "benchmarks" / "proxy_peer.py"
 BACKENDS: Final = {"oven": "stateless", "mill": "handshake"}
@@ -84,39 +84,30 @@ class Host:
         made = []
         for number, handle in enumerate(handles):
             source = f"127.{network}.255.{1 + number // ACCOUNTS_PER_ADDRESS}"
-            line = Line(self.port, source)
-            told = result(await line.ask(call("msg_register", {"handle": handle})))
-            line.close()
+            async with Line(self.port, source=source) as line:
+                told = await line.call("msg_register", handle=handle)
             made.append(Account(handle, told["token"], told["recovery_code"]))
         return made
 
     async def prepare(self, owner: Account) -> None:
         """Make the rooms, and wait until the servers behind the hub are reached."""
-        line = Line(self.port, "127.0.0.1")
-        for room in ROOMS:
-            answer = await line.ask(rest("POST", "", owner.token, {"name": room}))
-            if answer.status != 201:
-                raise RuntimeError(f"no room was made: {answer}")
         wanted = [f'"{name}_echo"'.encode() for name in BACKENDS]
-        until = time.monotonic() + START_SECONDS
-        while True:
-            listed = await line.ask(rpc("tools/list", {}, token=owner.token))
-            if all(name in listed.body for name in wanted):
-                break
-            if time.monotonic() > until:
-                raise TimeoutError("the servers behind the hub were not reached")
-            await asyncio.sleep(0.1)
-        line.close()
+        async with Line(self.port) as line, asyncio.timeout(START_SECONDS):
+            for room in ROOMS:
+                answer = await line.ask(rest("POST", "", owner.token, {"name": room}))
+                assert answer.status == 201, answer
+            listed = b""
+            while not all(name in listed for name in wanted):
+                listed = (await line.ask(rpc("tools/list", {}, token=owner.token))).body
+                await asyncio.sleep(0.1)
 
     async def is_ready(self) -> bool:
         """Whether the hub says that it works."""
-        line = Line(self.port, "127.0.0.1")
-        try:
-            return (await line.ask(request("GET", "/health/ready"))).status == 200
-        except FAILURES:
-            return False
-        finally:
-            line.close()
+        async with Line(self.port, seconds=START_SECONDS) as line:
+            try:
+                return (await line.ask(request("GET", "/health/ready"))).status == 200
+            except FAILURES:
+                return False
 
 
 def cores() -> tuple[set[int], set[int]]:
@@ -139,47 +130,47 @@ def settings_file(rogue: int) -> str:
 
 
 @contextmanager
-def hosting(folder: Path, *, rogue: int = 0, **settings: str) -> Iterator[Host]:
-    """Start a hub on a free port and a processor of its own, and stop it in good order."""
-    folder.mkdir(mode=0o700)
-    config = folder / "config.toml"
-    config.write_text(settings_file(rogue))
-    config.chmod(0o600)
+def spawned(
+    arguments: list[str], processors: set[int], **options: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """A Python process on these processors that is told to end when this is left."""
     ours = os.sched_getaffinity(0)
-    with (folder.parent / "hub.log").open("w") as log:
-        # A child begins where its parent runs.
-        os.sched_setaffinity(0, cores()[0])
-        child = subprocess.Popen(
-            [sys.executable, "-m", "folkmoot", *serving(folder)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env=environment(**settings),
-        )
-        os.sched_setaffinity(0, ours)
+    # A child begins where its parent runs.
+    os.sched_setaffinity(0, processors)
+    command = [sys.executable, *arguments]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    os.sched_setaffinity(0, ours)
     try:
-        port = port_of(child)
-        if port is None:
-            raise RuntimeError(f"the hub did not start: {Path(log.name).read_text()}")
-        yield Host(child, folder, port)
+        yield child
     finally:
         child.terminate()
         try:
             child.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
-            child.wait()
+        for stream in (child.stdin, child.stdout):
+            if stream:
+                stream.close()
+        child.wait()
+
+
+@contextmanager
+def hosting(folder: Path, *, rogue: int = 0, **settings: str) -> Iterator[Host]:
+    """Start a hub on a free port and a processor of its own, and stop it in good order."""
+    folder.mkdir(mode=0o700)
+    config = folder / "config.toml"
+    config.write_text(settings_file(rogue))
+    config.chmod(0o600)
+    arguments, env = ["-m", "folkmoot", *serving(folder)], environment(**settings)
+    with (
+        (folder.parent / "hub.log").open("w") as log,
+        spawned(arguments, cores()[0], stderr=log, env=env) as child,
+    ):
         assert child.stdout
-        child.stdout.close()
-
-
-def port_of(child: subprocess.Popen[str]) -> int | None:
-    """The port that a hub says it listens on, or nothing if it ends before."""
-    assert child.stdout
-    for line in child.stdout:
-        if found := re.search(r"Listening on\s+\S+:(\d+)", line):
-            return int(found[1])
-    return None
+        found = (re.search(r"Listening on\s+\S+:(\d+)", line) for line in child.stdout)
+        port = next((int(one[1]) for one in found if one), None)
+        assert port, f"the hub did not start: {Path(log.name).read_text()}"
+        yield Host(child, folder, port)
 
 
 def open_files(pid: int) -> int:
@@ -205,25 +196,9 @@ def disk_of(folder: Path) -> int:
 @contextmanager
 def helper(module: str, setup: object, *, nice: int = 0) -> Iterator[subprocess.Popen[str]]:
     """Start people or attackers beside the hub; they get their setup on standard input."""
-    ours = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores()[1])
-    child = subprocess.Popen(
-        [sys.executable, "-m", module, str(nice)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    os.sched_setaffinity(0, ours)
-    assert child.stdin
-    assert child.stdout
-    try:
+    options = {"stdin": subprocess.PIPE, "cwd": Path(__file__).parents[2]}
+    with spawned(["-m", module, str(nice)], cores()[1], **options) as child:
+        assert child.stdin
         child.stdin.write(json.dumps(setup) + "\n")
         child.stdin.flush()
         yield child
-    finally:
-        if child.poll() is None:
-            child.kill()
-        child.wait()
-        child.stdout.close()
-        child.stdin.close()

@@ -14,24 +14,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import uvloop
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
+from tests.faults.letters import threads
+from tests.faults.talkers import Talker
 from tests.siege.wire import (
     FAILURES,
-    HUB,
     Line,
     Refused,
     call,
+    history,
     initialize,
+    passed,
     request,
-    rest,
-    result,
-    rpc,
 )
 
 GROUPS: Final = {"mail": 12, "talk": 8, "gateway": 6, "session": 3, "visit": 4}
@@ -54,14 +54,12 @@ class Notes:
 
     async def timed(self, what: str, doing: Awaitable[Any]) -> Any:
         """Do something and note it; a failure is noted too, and answered with `None`."""
-        began = time.monotonic()
+        began, done, said = time.monotonic(), None, ""
         try:
             done = await doing
         except FAILED as error:
             said = f"{type(error).__name__}: {error}"[:300]
-            self.rows.append((began, what, time.monotonic() - began, said))
-            return None
-        self.rows.append((began, what, time.monotonic() - began, ""))
+        self.rows.append((began, what, time.monotonic() - began, said))
         return done
 
 
@@ -73,24 +71,20 @@ class Mail:
         self.acknowledged: dict[str, str] = {}
         self.numbers = itertools.count()
 
-    async def send(self, line: Line, token: str, to: str) -> None:
+    async def send(self, line: Line, to: str) -> None:
         """Send one, and keep what was acknowledged."""
         body = f"letter {next(self.numbers)} to {to}: come by when you can, the bread is done"
         self.attempted.add(body)
-        told = result(await line.ask(call("msg_send", {"to": to, "body": body}, token)))
+        told = await line.call("msg_send", to=to, body=body)
         self.acknowledged[told["message_id"]] = body
 
     async def check(self, port: int, tokens: dict[str, str]) -> dict[str, int]:
         """Count what both sides have of it: everything acknowledged, and nothing twice."""
         copies: list[tuple[str, str]] = []
         for token in tokens.values():
-            line = Line(port, HUB)
-            async for thread in pages(line, token, "msg_threads", "threads", {}):
-                which = {"thread_id": thread["id"], "peek": True}
-                listed = pages(line, token, "msg_thread", "messages", which)
-                found = [(one["id"], one["body"]) async for one in listed]
+            async with Line(port, token) as line:
+                found, _ = await threads(line)
                 copies += [one for one in found if one[1] in self.attempted]
-            line.close()
         counted = Counter(copies)
         bodies = Counter(body for _, body in copies)
         return {
@@ -100,101 +94,63 @@ class Mail:
         }
 
 
-async def pages(line: Line, token: str, tool: str, listed: str, which: dict[str, Any]) -> Any:
-    """Everything a tool lists, page by page."""
-    cursor = None
-    while True:
-        arguments = {"limit": 100, **which, **({"cursor": cursor} if cursor else {})}
-        page = result(await line.ask(call(tool, arguments, token)))
-        for each in page[listed]:
-            yield each
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return
+class Regular(Talker):
+    """Someone in a room who misses nothing of it, and counts what goes wrong."""
 
+    longest = 50
 
-class Talker:
-    """Someone in a room, on one WebSocket after the other, who misses nothing of it."""
-
-    def __init__(self, handle: str, token: str, room: str, source: str) -> None:
-        self.handle, self.room = handle, room
-        self.acknowledged: dict[str, int] = {}
-        self.sent: list[str] = []
+    def __init__(self, name: str, token: str, room: str, source: str) -> None:
+        super().__init__(name, token, room, speaks=False)
         self.gaps = 0
-        self.last: int | None = None
         self.reconnects = -1
-        self._token, self._source = token, source
-        self._epoch = ""
-        self._heard: dict[str, asyncio.Future[None]] = {}
+        self._source = source
+        self._news = asyncio.Event()
+        self._refusals: dict[str, str] = {}
         self._socket: ClientConnection | None = None
-        self._open = asyncio.Event()
 
-    async def stay(self, port: int) -> None:
+    async def keep(self, port: int) -> None:
         """Be in the room, and come back whenever the connection ends."""
         while True:
-            resume = {"after": self.last, "epoch": self._epoch} if self.last is not None else {}
-            query = urlencode({"room": self.room, "conn": self.handle, **resume})
-            try:
-                async with connect(
-                    f"ws://{HUB}:{port}/ws?{query}",
-                    additional_headers={"authorization": f"Bearer {self._token}"},
-                    compression=None,
-                    max_queue=None,
-                    max_size=None,
-                    open_timeout=SECONDS,
-                    close_timeout=1,
-                    local_addr=(self._source, 0),
-                ) as self._socket:
+            options = {"open_timeout": SECONDS, "local_addr": (self._source, 0)}
+            with suppress(*FAILED):
+                async with self.door(port, close_timeout=1, **options) as socket:
+                    await self.come_in(socket)
+                    self._socket = socket
                     self.reconnects += 1
-                    async for data in self._socket:
-                        self.hear(json.loads(data))
-            except FAILED:
-                await asyncio.sleep(0.1)
-            finally:
-                self._open.clear()
+                    self._news.set()
+                    await self.listen(socket, self._news, self._news.set)
+            self._socket = None
+            await asyncio.sleep(0.1)
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """Take what the room says: in order, without a gap, and one's own as acknowledged."""
-        if message["kind"] == "system.welcome":
-            self._epoch = message["payload"]["epoch"]
-            if self.last is None:
-                self.last = message["payload"]["history"]["last_seq"]
-            self._open.set()
-        elif message["kind"] == "system.error" and "seq" not in message:
-            said = message["payload"]
-            for id_ in message.get("correlation_id", ()):
-                if said["error"] == "id_used":
-                    self._arrived(id_, said["seq"])
-                elif id_ in self._heard:
-                    self._heard.pop(id_).set_exception(Refused(said["message"]))
-        elif "seq" in message:
-            assert self.last is not None
-            self.gaps += message["seq"] != self.last + 1
-            self.last = message["seq"]
-            if message["from"] == self.handle and message["id"] in self._heard:
-                self._arrived(message["id"], message["seq"])
+    def hear(self, data: bytes) -> None:
+        """Take what the room says; after a gap one goes on from there."""
+        seq = json.loads(data).get("seq", self.last + 1)
+        if seq != self.last + 1:
+            self.gaps += 1
+            self.heard = dict.fromkeys(range(1, seq), b"")
+        super().hear(data)
 
-    def _arrived(self, id_: str, seq: int) -> None:
-        self.acknowledged[id_] = seq
-        if id_ in self._heard:
-            self._heard.pop(id_).set_result(None)
+    def refused(self, id_: str, told: Any) -> None:
+        if told["error"] == "id_used":
+            super().refused(id_, told)
+        else:
+            self._refusals[id_] = told["message"]
 
-    async def say(self) -> None:
+    async def speak(self) -> None:
         """Say something, and wait until it comes back."""
-        id_ = f"{self.handle}-{len(self.sent)}"
-        self.sent.append(id_)
-        payload = {"text": f"{id_}: the bread is in the oven"}
-        message = {"protocol": "mcpx/v1", "id": id_, "kind": "chat.message", "payload": payload}
-        self._heard[id_] = asyncio.get_running_loop().create_future()
-        heard = self._heard[id_]
-        try:
-            async with asyncio.timeout(SECONDS):
-                await self._open.wait()
-                assert self._socket is not None
-                await self._socket.send(json.dumps(message))
-                await heard
-        finally:
-            self._heard.pop(id_, None)
+        id_ = self.new()
+        async with asyncio.timeout(SECONDS):
+            while self._socket is None:
+                await self._changed()
+            await self.say(self._socket, id_)
+            while id_ not in self.acknowledged:
+                if id_ in self._refusals:
+                    raise Refused(self._refusals[id_])
+                await self._changed()
+
+    async def _changed(self) -> None:
+        self._news.clear()
+        await self._news.wait()
 
 
 class People:
@@ -208,7 +164,7 @@ class People:
         self.slowness: float = setup.get("slowness", 1.0)
         self.notes = Notes()
         self.mail = Mail()
-        self.talkers: list[Talker] = []
+        self.talkers: list[Regular] = []
 
     async def work(self, over: asyncio.Event) -> None:
         """Have everyone work until it is over."""
@@ -216,10 +172,10 @@ class People:
             everyone = [tasks.create_task(self._health())]
             for number, (handle, token) in enumerate(self.tokens.items()):
                 group = handle.rstrip("0123456789")
-                line = Line(self.port, f"127.1.0.{number + 1}", SECONDS)
+                line = Line(self.port, token, f"127.1.0.{number + 1}", SECONDS)
                 doing = getattr(self, f"_{group}")(number, token, line)
                 if group == "talk":
-                    everyone.append(tasks.create_task(self.talkers[-1].stay(self.port)))
+                    everyone.append(tasks.create_task(self.talkers[-1].keep(self.port)))
                 everyone.append(tasks.create_task(self._round(group, number, doing)))
             await over.wait()
             for task in everyone:
@@ -239,21 +195,19 @@ class People:
         to = writers[(number + 1) % len(writers)]
 
         async def step() -> None:
-            await self.notes.timed("mail send", self.mail.send(line, token, to))
-            await self.notes.timed(
-                "mail read", self._called(line, "msg_inbox", {"limit": 5}, token)
-            )
+            await self.notes.timed("mail send", self.mail.send(line, to))
+            await self.notes.timed("mail read", line.call("msg_inbox", limit=5))
 
         return step
 
     def _talk(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
         handle = list(self.tokens)[number]
         room = self.rooms[number % len(self.rooms)]
-        talker = Talker(handle, token, room, f"127.1.1.{number + 1}")
+        talker = Regular(handle, token, room, f"127.1.1.{number + 1}")
         self.talkers.append(talker)
 
         async def step() -> None:
-            await self.notes.timed("room say", talker.say())
+            await self.notes.timed("room say", talker.speak())
 
         return step
 
@@ -282,7 +236,7 @@ class People:
         return step
 
     def _visit(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        raw = rpc("tools/call", {"name": "msg_digest", "arguments": {}}, token=token)
+        raw = call("msg_digest", {}, token)
 
         async def step() -> None:
             await self.notes.timed("visit", self._passed(line, raw))
@@ -290,23 +244,16 @@ class People:
 
         return step
 
-    async def _called(self, line: Line, tool: str, arguments: Any, token: str) -> Any:
-        return result(await line.ask(call(tool, arguments, token)))
-
-    async def _passed(self, line: Line, raw: bytes) -> bool:
-        answer = await line.ask(raw)
-        if answer.status != 200 or "result" not in answer.json():
-            raise Refused(f"{answer.status} {answer.body[:300]!r}")
-        return True
+    async def _passed(self, line: Line, raw: bytes) -> str:
+        return passed(await line.ask(raw))
 
     async def _health(self) -> None:
         """Ask for the hub's health on a connection of its own each time, as a monitor does."""
         raw = request("GET", "/health", headers={"connection": "close"})
 
         async def asked() -> None:
-            line = Line(self.port, HUB, SECONDS)
-            answer = await line.ask(raw)
-            line.close()
+            async with Line(self.port, seconds=SECONDS) as line:
+                answer = await line.ask(raw)
             if answer.status != 200:
                 raise Refused(f"{answer.status} {answer.body[:300]!r}")
 
@@ -323,7 +270,7 @@ class People:
         rooms = {"acknowledged": 0, "lost": 0, "doubled": 0, "gaps": 0, "reconnects": 0}
         for room in self.rooms:
             here = [talker for talker in self.talkers if talker.room == room]
-            kept = await self._history(room)
+            kept = await history(self.port, here[0].token, room)
             ids = Counter(one["id"] for one in kept)
             seqs = {one["id"]: one["seq"] for one in kept}
             for talker in here:
@@ -334,20 +281,6 @@ class People:
                 rooms["gaps"] += talker.gaps
                 rooms["reconnects"] += max(0, talker.reconnects)
         return {"mail": mail, "rooms": rooms}
-
-    async def _history(self, room: str) -> list[Any]:
-        """All that is kept of a room."""
-        token = next(token for one, token in self.tokens.items() if one.startswith("talk"))
-        line, after = Line(self.port, HUB), 0
-        kept: list[Any] = []
-        while True:
-            answer = await line.ask(rest("GET", f"/{room}/messages?after={after}&limit=500", token))
-            page = answer.json()["messages"]
-            if not page:
-                line.close()
-                return kept
-            kept += page
-            after = page[-1]["seq"]
 
 
 async def main() -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tests.siege import people
-from tests.siege.attackers import chosen
-from tests.siege.attacks import ACCOUNTS
+from tests.siege.attacks import ACCOUNTS, ATTACKS
 from tests.siege.figures import (
     MIB,
     Figure,
+    Outcome,
     Phase,
     common,
     failures,
@@ -27,7 +26,7 @@ from tests.siege.figures import (
     table,
 )
 from tests.siege.host import BACKENDS, ROOMS, Account, Host, Sample, helper, hosting
-from tests.siege.wire import FAILURES, HUB, Line, Refused, call, result
+from tests.siege.wire import FAILURES, Line, Refused
 
 WARM_UP_SECONDS: Final = 5.0
 REST_SECONDS: Final = 10.0
@@ -41,16 +40,6 @@ DISK_LOG: Final = 64 * MIB
 DISK_RATE: Final = 3 * MIB
 """What everyone together may write in a second: a mebibyte for each of the attackers' two rooms."""
 VICTIM: Final = "mail0"
-
-
-class Outcome(NamedTuple):
-    figures: list[Figure]
-    report: dict[str, Any]
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether every bound is kept."""
-        return all(figure.is_kept for figure in self.figures)
 
 
 class Watch:
@@ -80,16 +69,10 @@ def besiege(seconds: float, only: str = "") -> Outcome:
     with (
         tempfile.TemporaryDirectory(prefix="folkmoot-siege-") as folder,
         helper("tests.siege.rogue", None) as rogue,
-        hosting(Path(folder) / "data", rogue=first_number(rogue)) as host,
+        hosting(Path(folder) / "data", rogue=int(first_line(rogue))) as host,
     ):
         accounts = asyncio.run(prepared(host))
         return under_attack(host, accounts, seconds, only)
-
-
-def first_number(child: subprocess.Popen[str]) -> int:
-    """The number that a helper prints first."""
-    assert child.stdout
-    return int(child.stdout.readline())
 
 
 async def prepared(host: Host) -> tuple[list[Account], list[Account]]:
@@ -125,7 +108,7 @@ def under_attack(
         Figure("after: not ready", not ready, 0),
         Figure("after: owner locked out", not recovered, 0),
     ]
-    return Outcome(figures, described(phases, watch.samples, report, came))
+    return Outcome(figures, described(phases, watch.samples, report, came), watch.samples)
 
 
 @contextmanager
@@ -134,27 +117,24 @@ def attacking(
 ) -> Iterator[subprocess.Popen[str]]:
     """Attackers who have begun."""
     tokens = {one.handle: one.token for one in bad}
-    setup = {
-        "port": host.port,
-        "tokens": tokens,
-        "victim": VICTIM,
-        "room": ROOMS[0],
-        "seconds": seconds,
-        "only": only,
-    }
+    target = {"tokens": tokens, "victim": VICTIM, "room": ROOMS[0]}
+    setup = {"port": host.port, "target": target, "seconds": seconds, "only": only}
     with helper("tests.siege.attackers", setup, nice=5) as child:
-        assert child.stdout
-        if child.stdout.readline() != "ready\n":
-            raise RuntimeError("the attackers did not begin")
+        assert first_line(child) == "ready", "the attackers did not begin"
         yield child
+
+
+def first_line(child: subprocess.Popen[str]) -> str:
+    """What a helper prints first, or next."""
+    assert child.stdout
+    return child.stdout.readline().strip()
 
 
 def ended(child: subprocess.Popen[str]) -> dict[str, Any]:
     """Tell a helper to end, and read its report."""
     assert child.stdin
-    assert child.stdout
     child.stdin.close()
-    report: dict[str, Any] = json.loads(child.stdout.readline())
+    report: dict[str, Any] = json.loads(first_line(child))
     child.wait()
     return report
 
@@ -162,15 +142,12 @@ def ended(child: subprocess.Popen[str]) -> dict[str, Any]:
 async def whole(host: Host, victim: Account) -> tuple[bool, bool]:
     """Whether the hub is ready, and whether the owner of an attacked account can recover it."""
     ready = await host.is_ready()
-    line = Line(host.port, HUB)
-    arguments = {"handle": victim.handle, "recovery_code": victim.recovery_code}
-    try:
-        result(await line.ask(call("msg_recover", arguments)))
-    except (*FAILURES, Refused):
-        return ready, False
-    finally:
-        line.close()
-    return ready, True
+    given = {"handle": victim.handle, "recovery_code": victim.recovery_code}
+    async with Line(host.port) as line:
+        try:
+            return ready, bool(await line.call("msg_recover", **given))
+        except (*FAILURES, Refused):
+            return ready, False
 
 
 def described(
@@ -182,7 +159,6 @@ def described(
         "attacks": came["outcomes"],
         "carried_out": came["carried_out"],
         "phases": {},
-        "samples": [sample._asdict() for sample in samples],
     }
     for name, phase in phases.items():
         notes, some = phase.notes(report["notes"]), phase.samples(samples)
@@ -193,21 +169,18 @@ def described(
             "operations": operations(notes),
             "failures": common(failures(notes)),
         }
-    told["phases"]["siege"]["attackers_cpu"] = round(
-        came["cpu"] / told["phases"]["siege"]["seconds"], 3
-    )
+    siege = told["phases"]["siege"]
+    siege["attackers_cpu"] = round(came["cpu"] / siege["seconds"], 3)
     return told
 
 
 def printed(outcome: Outcome) -> str:
     """What a run came to, for people."""
     lines = ["Attacks, and what came back"]
-    for _, attack in chosen(""):
-        if attack.name in outcome.report["attacks"]:
-            came = outcome.report["attacks"][attack.name]
+    for attack in ATTACKS:
+        if (came := outcome.report["attacks"].get(attack.name)) is not None:
             said = ", ".join(f"{count} × {what}" for what, count in sorted(came.items()))
-            row = f"  {attack.item:>4}  {attack.name:<30} {attack.how!s:>12}"
-            lines.append(f"{row}  {said or 'nothing'}")
+            lines.append(f"  {attack.name:<30} {attack.how!s:>12}  {said or 'nothing'}")
     lines.append(f"  {outcome.report['carried_out']:.0%} of the planned requests were sent")
     for name, phase in outcome.report["phases"].items():
         used = ", ".join(
@@ -222,10 +195,3 @@ def printed(outcome: Outcome) -> str:
         lines += [f"  failed: {one}" for one in phase["failures"]]
     lines += ["\nFigures", table(outcome.figures)]
     return "\n".join(lines)
-
-
-def written(outcome: Outcome, path: Path) -> None:
-    """Keep everything as JSON."""
-    figures = [{**figure._asdict(), "kept": figure.is_kept} for figure in outcome.figures]
-    told = {"kept": outcome.is_kept, "figures": figures, **outcome.report}
-    path.write_text(json.dumps(told, indent=1, default=str) + os.linesep)

@@ -6,19 +6,17 @@ What a hub takes of memory must come to a plateau: the slope of the last third o
 from __future__ import annotations
 
 import asyncio
-import csv
 import itertools
-import json
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from tests.faults.test_soak import RIGHT, WRONG, Load
 from tests.siege import people
-from tests.siege.figures import MIB, Figure, common, failures, operations, total
+from tests.siege.figures import MIB, Figure, Outcome, common, failures, kept, operations
 from tests.siege.host import BACKENDS, ROOMS, Host, Sample, helper, hosting
 from tests.siege.siege import ended
 from tests.siege.wire import FAILURES, Line, call, initialize
@@ -34,17 +32,6 @@ IDLE_SECONDS: Final = 1800
 """After which a hub closes a session that nobody uses, unless it is set otherwise."""
 
 
-class Soaked(NamedTuple):
-    figures: list[Figure]
-    samples: list[Sample]
-    report: dict[str, Any]
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether memory came to a plateau, and nothing was lost or refused."""
-        return all(figure.is_kept for figure in self.figures)
-
-
 def slope(samples: Sequence[Sample]) -> float:
     """How memory grows in the last third: MiB a minute, by least squares."""
     last = samples[-max(2, len(samples) // 3) :]
@@ -55,7 +42,7 @@ def slope(samples: Sequence[Sample]) -> float:
     return sum((t - middle) * (size - mean) for t, size in zip(times, sizes, strict=True)) / spread
 
 
-def soak(minutes: float) -> Soaked:
+def soak(minutes: float) -> Outcome:
     """Load a hub for so long.
 
     Sessions that nobody uses are closed after half an hour by default, and in a run that is shorter
@@ -75,9 +62,7 @@ def soak(minutes: float) -> Soaked:
     figures = [
         Figure("memory growth at the end", slope(samples), MAX_SLOPE, "MiB a minute"),
         Figure("refused", len(failures(notes)), 0),
-        Figure("acknowledged and lost", total(checked, "lost"), 0),
-        Figure("acknowledged and doubled", total(checked, "doubled"), 0),
-        Figure("gaps in rooms", total(checked, "gaps"), 0),
+        *kept(checked),
     ]
     told = {
         "minutes": minutes,
@@ -86,7 +71,7 @@ def soak(minutes: float) -> Soaked:
         "operations": operations(notes),
         "failures": common(failures(notes)),
     }
-    return Soaked(figures, samples, told)
+    return Outcome(figures, told, samples)
 
 
 async def prepared(host: Host) -> dict[str, str]:
@@ -118,16 +103,15 @@ async def leave_sessions(host: Host, tokens: list[str]) -> None:
     """Open a session of the handshake era now and again, use it once and leave it open."""
     for number in itertools.count():
         token = tokens[number % len(tokens)] if number % 2 else ""
-        line = Line(host.port, f"127.4.0.{1 + number % 200}")
         with suppress(*FAILURES):
-            answer = await line.ask(initialize(token))
-            session = answer.headers.get("mcp-session-id", "")
-            await line.ask(call("msg_digest", {}, token=token, session=session))
-        line.close()
+            async with Line(host.port, source=f"127.4.0.{1 + number % 200}") as line:
+                answer = await line.ask(initialize(token))
+                session = answer.headers.get("mcp-session-id", "")
+                await line.ask(call("msg_digest", {}, token=token, session=session))
         await asyncio.sleep(SESSION_SECONDS)
 
 
-def printed(soaked: Soaked) -> str:
+def printed(soaked: Outcome) -> str:
     """What a soak came to, for people: memory at twelve moments, and the figures."""
     first = soaked.samples[0].at
     lines = [" minute   memory     disk"]
@@ -140,15 +124,3 @@ def printed(soaked: Soaked) -> str:
         for figure in soaked.figures
     ]
     return "\n".join([*lines, *soaked.report["failures"]])
-
-
-def written(soaked: Soaked, path: Path) -> None:
-    """Keep everything as JSON, and the samples as CSV beside it."""
-    figures = [{**figure._asdict(), "kept": figure.is_kept} for figure in soaked.figures]
-    samples = [sample._asdict() for sample in soaked.samples]
-    told = {"kept": soaked.is_kept, "figures": figures, **soaked.report, "samples": samples}
-    path.write_text(json.dumps(told, indent=1) + "\n")
-    with path.with_suffix(".csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(Sample._fields)
-        rows.writerows(soaked.samples)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Self
+
+from tests.harness import Answer, read_answer
+from tests.mcp_harness import INITIALIZE, modern, sse_json
+from tests.mcp_harness import rpc as message
+from tests.transports.websocket.support import handshake
 
 HUB = "127.0.0.1"
-VERSION: Final = "2026-07-28"
-META: Final[dict[str, Any]] = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientInfo": {"name": "siege", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 ACCEPT: Final = {
     "content-type": "application/json",
     "accept": "application/json, text/event-stream",
@@ -23,20 +23,13 @@ ACCEPT: Final = {
 FAILURES: Final = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 """How a request ends that got no answer; a timeout is an `OSError`."""
 
+# A request that was given up may still be open in its session.
+_ids = itertools.count(1)
 
-class Answer(NamedTuple):
-    """An HTTP answer."""
 
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """The body as JSON, of an event stream its first message."""
-        if self.headers.get("content-type", "").startswith("text/event-stream"):
-            lines = self.body.decode().splitlines()
-            return json.loads(next(one for one in lines if one.startswith("data: {"))[6:])
-        return json.loads(self.body)
+def bearer(token: str) -> dict[str, str]:
+    """The header of someone with a token."""
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def request(
@@ -50,20 +43,20 @@ def request(
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
 
-def rpc(method: str, params: Any, *, token: str = "", session: str = "") -> bytes:
-    """A POST to `/mcp`: of the handshake era with a session or `initialize`, else stateless."""
-    headers = dict(ACCEPT)
-    if token:
-        headers["authorization"] = f"Bearer {token}"
+def rpc(
+    method: str,
+    params: Mapping[str, Any],
+    *,
+    token: str = "",
+    session: str = "",
+    path: str = "/mcp",
+) -> bytes:
+    """A POST to `/mcp`: of the handshake era in a session, else stateless."""
+    sent, headers = modern(method, **params)
     if session:
-        headers |= {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
-    elif method != "initialize":
-        headers |= {"mcp-protocol-version": VERSION, "mcp-method": method}
-        if "name" in params:
-            headers["mcp-name"] = params["name"]
-        params = {"_meta": META, **params}
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return request("POST", "/mcp", json.dumps(message).encode(), headers)
+        sent = message(method, dict(params), next(_ids))
+        headers = {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+    return request("POST", path, json.dumps(sent).encode(), ACCEPT | bearer(token) | headers)
 
 
 def call(tool: str, arguments: Mapping[str, Any], token: str = "", session: str = "") -> bytes:
@@ -72,56 +65,39 @@ def call(tool: str, arguments: Mapping[str, Any], token: str = "", session: str 
     return rpc("tools/call", params, token=token, session=session)
 
 
-def initialize(token: str = "", capabilities: Mapping[str, Any] | None = None) -> bytes:
+def initialize(token: str = "") -> bytes:
     """A POST that opens a session of the handshake era."""
-    params = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": capabilities or {},
-        "clientInfo": {"name": "siege", "version": "1"},
-    }
-    return rpc("initialize", params, token=token)
+    return request("POST", "/mcp", json.dumps(INITIALIZE).encode(), ACCEPT | bearer(token))
 
 
 def rest(method: str, path: str, token: str, body: Any = None) -> bytes:
     """A request to `/v1/rooms`."""
-    headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
     data = b"" if body is None else json.dumps(body).encode()
-    return request(method, f"/v1/rooms{path}", data, headers)
+    return request(method, f"/v1/rooms{path}", data, ACCEPT | bearer(token))
 
 
 def upgrade(room: str, token: str = "") -> bytes:
     """The head that asks for a WebSocket."""
-    headers = {
-        "upgrade": "websocket",
-        "connection": "upgrade",
-        "sec-websocket-version": "13",
-        "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
-    }
-    if token:
-        headers["authorization"] = f"Bearer {token}"
-    return request("GET", f"/ws?room={room}", b"", headers)
-
-
-def frame(payload: bytes) -> bytes:
-    """A text frame of a client, with a mask that changes nothing."""
-    size = len(payload)
-    if size < 126:
-        length = bytes([0x80 | size])
-    elif size < 65_536:
-        length = bytes([0xFE]) + size.to_bytes(2, "big")
-    else:
-        length = bytes([0xFF]) + size.to_bytes(8, "big")
-    return b"\x81" + length + bytes(4) + payload
+    return handshake(f"/ws?room={room}", bearer(token))
 
 
 class Line:
     """A connection to a hub that is opened when it is needed, and again when it was closed."""
 
-    def __init__(self, port: int, source: str, seconds: float = 10.0) -> None:
+    def __init__(
+        self, port: int, token: str = "", source: str = HUB, seconds: float | None = None
+    ) -> None:
         self._port = port
+        self._path = f"/mcp?token={token}" if token else "/mcp"
         self._source = source
         self._seconds = seconds
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
     async def ask(self, raw: bytes) -> Answer:
         """Send a request and read the answer; an error closes the connection."""
@@ -131,13 +107,33 @@ class Line:
                     self._streams = await connect(self._port, self._source)
                 reader, writer = self._streams
                 writer.write(raw)
-                answer = await read_answer(reader)
+                answer = await read_answer(reader, chunks=True)
         except BaseException:
             self.close()
             raise
         if answer.headers.get("connection", "").lower() == "close":
             self.close()
         return answer
+
+    async def answer(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
+        """The HTTP answer to one call of a tool."""
+        params = {"name": tool, "arguments": arguments}
+        return await self.ask(rpc("tools/call", params, path=self._path))
+
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """What a tool answers; a refusal raises."""
+        payload: dict[str, Any] = json.loads(passed(await self.answer(tool, arguments)))
+        return payload
+
+    async def pages(self, tool: str, listed: str, **arguments: Any) -> Any:
+        """Everything a tool lists, page by page."""
+        cursor: str | None = ""
+        while cursor is not None:
+            given = {"limit": 100, **arguments, **({"cursor": cursor} if cursor else {})}
+            page = await self.call(tool, **given)
+            for each in page[listed]:
+                yield each
+            cursor = page["next_cursor"]
 
     def close(self) -> None:
         """Close the connection at once."""
@@ -166,32 +162,34 @@ async def connect(
     return await asyncio.open_connection(sock=made, limit=1 << 20)
 
 
-async def read_answer(reader: asyncio.StreamReader) -> Answer:
-    """Read one answer, with a length or in chunks."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.rstrip().split("\r\n")
-    headers = {k.strip().lower(): v.strip() for k, v in (line.split(":", 1) for line in lines)}
-    body = b""
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-            body += await reader.readexactly(size)
-            await reader.readexactly(2)
-        await reader.readexactly(2)
-    else:
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Answer(int(first.split()[1]), headers, body)
+async def registered(port: int, *handles: str) -> dict[str, str]:
+    """The tokens of new accounts."""
+    async with Line(port) as stranger:
+        return {one: (await stranger.call("msg_register", handle=one))["token"] for one in handles}
 
 
-def result(answer: Answer) -> dict[str, Any]:
-    """What a tool answered; a refusal raises."""
-    if answer.status != 200:
-        raise Refused(f"{answer.status} {answer.body[:300]!r}")
-    told = answer.json()
+async def history(port: int, token: str, room: str) -> list[Any]:
+    """All that is kept of a room."""
+    kept: list[Any] = []
+    async with Line(port) as line:
+        while True:
+            after = kept[-1]["seq"] if kept else 0
+            path = f"/{room}/messages?after={after}&limit=500"
+            answer = await line.ask(rest("GET", path, token))
+            assert answer.status == 200, answer
+            if not (page := answer.json()["messages"]):
+                return kept
+            kept += page
+
+
+def passed(answer: Answer) -> str:
+    """The text of a tool's result; a refusal raises."""
+    told = sse_json(answer) if answer.status == 200 else {}
     if "result" not in told or told["result"].get("isError"):
-        raise Refused(str(told)[:300])
-    payload: dict[str, Any] = json.loads(told["result"]["content"][0]["text"])
-    return payload
+        raise Refused(f"{answer.status} {answer.body[:300]!r}")
+    text: str = told["result"]["content"][0]["text"]
+    return text
 
 
-class Refused(Exception):
+class Refused(AssertionError):
     """The hub answered a good person with an error."""
