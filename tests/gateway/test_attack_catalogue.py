@@ -16,9 +16,7 @@ EVERYTHING = Rights(["mcp.*"])
 
 
 def wordy(number: int) -> dict[str, Any]:
-    properties = {
-        f"a{argument}": {"description": f"word{argument} " * 500} for argument in range(60)
-    }
+    properties = {f"a{it}": {"description": f"word{it} " * 500} for it in range(60)}
     return tool(f"t{number}", properties=properties)
 
 

@@ -14,9 +14,8 @@ from tests.gateway.support import verdicts
 
 
 async def sizes(there: Behind) -> int:
-    rows = await there.store.read(
-        lambda tx: tx.fetch("SELECT definition, changed_definition FROM pins")
-    )
+    query = "SELECT definition, changed_definition FROM pins"
+    rows = await there.store.read(lambda tx: tx.fetch(query))
     return sum(len(text) for row in rows for text in row if text)
 
 

@@ -46,9 +46,8 @@ def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path):
 @pytest.mark.requirement("wire-name.prompts")
 def test_tools_and_prompts_are_found_by_either_spelling(tmp_path):
     long = "x" * 100
-    offer = Inventory(
-        tools=(tool("readFile"), tool(long)), prompts=({"name": "sumUp"}, {"name": long})
-    )
+    prompts = {"name": "sumUp"}, {"name": long}
+    offer = Inventory(tools=(tool("readFile"), tool(long)), prompts=prompts)
     catalogue = catalogue_of(tmp_path, docs=offer)
     for find, names, own in (
         (catalogue.tool, catalogue.names, "readFile"),
@@ -93,9 +92,8 @@ def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path):
 
 
 def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path):
-    catalogue = catalogue_of(
-        tmp_path, {"docs": "It is away.", "new": "Not yet."}, docs=OFFER, mail=OFFER
-    )
+    away = {"docs": "It is away.", "new": "Not yet."}
+    catalogue = catalogue_of(tmp_path, away, docs=OFFER, mail=OFFER)
     assert {row.entry.namespace for row in catalogue.rows("tools")} == {"mail"}
     assert catalogue.tool("docs_read_file") is not None
     assert catalogue.resource("docs://file///a.txt") == ("docs", "file:///a.txt")
@@ -204,9 +202,8 @@ def test_tools_are_listed_with_whether_they_are_run_as_tasks(capabilities, state
     said: dict[str, Any] = {"must": "required", "may": "optional"}
     silent: dict[str, Any] = {"never": "forbidden", "odd": ["required"]}
     running = [tool(name, execution={"taskSupport": it}) for name, it in (said | silent).items()]
-    offer = Inventory(
-        tools=(*running, tool("silent")), capabilities=capabilities, stateless=stateless
-    )
+    tools = (*running, tool("silent"))
+    offer = Inventory(tools=tools, capabilities=capabilities, stateless=stateless)
     catalogue = catalogue_of(tmp_path, docs=offer)
     assert len(catalogue.tools) == 5
     shown = {name: each.definition.get("execution") for name, each in catalogue.tools.items()}
@@ -222,10 +219,8 @@ def test_tools_are_listed_with_whether_they_are_run_as_tasks(capabilities, state
 def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
     capabilities, stateless, tmp_path
 ):
-    tools = (
-        tool("slow", execution={"taskSupport": "required"}),
-        tool("quick", execution={"taskSupport": "optional"}),
-    )
+    support = {"slow": "required", "quick": "optional"}
+    tools = tuple(tool(name, execution={"taskSupport": it}) for name, it in support.items())
     offer = Inventory(tools=tools, capabilities=capabilities, stateless=stateless)
     catalogue = catalogue_of(tmp_path, docs=offer)
     assert list(catalogue.tools) == ["docs:quick"]
@@ -241,9 +236,8 @@ def test_a_tool_whose_headers_cannot_be_sent_is_not_listed(stateless, tmp_path):
         region = {"type": "string", "x-mcp-header": header}
         return tool(name, inputSchema={"type": "object", "properties": {"region": region}})
 
-    offer = Inventory(
-        tools=(marked("good", "Region"), marked("bad", "My Region")), stateless=stateless
-    )
+    tools = marked("good", "Region"), marked("bad", "My Region")
+    offer = Inventory(tools=tools, stateless=stateless)
     catalogue = catalogue_of(tmp_path, docs=offer)
     if not stateless:
         # Before the stateless era the mark means nothing.

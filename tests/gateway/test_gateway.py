@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from folkmoot.core import errors as e
+from folkmoot.core.ports import Event
 from folkmoot.gateway.model import Inventory
 from tests.gateway.scripted import ALL, Scripted, tool
 
@@ -18,9 +19,11 @@ def names(hub: object) -> list[str]:
 
 async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate):
     changes: list[tuple[str, set[str]]] = []
-    gate.store.bus.listen(
-        "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
-    )
+
+    def tell(event: Event) -> None:
+        changes.append((event.subject, set(event.data["lists"])))
+
+    gate.store.bus.listen("backend.*", tell)
     await gate.has(Scripted("files"), tools=(tool("read"),))
     await gate.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
     assert names(gate) == ["files:read", "github:star"]

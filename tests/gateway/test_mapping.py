@@ -31,13 +31,12 @@ URIS = st.one_of(
     st.builds("docs://{}{}".format, SCHEMES, st.text("/:-abdocs?{}.", max_size=20)),
 )
 
-OURS = {
+ALL = {
     "docs://templates/daily-report.md": "docs://templates/daily-report.md",
     "docs://docs/a/tables/b?limit=1": "docs://docs/a/tables/b?limit=1",
     "docs:///root": "docs:///root",
     "docs://{type}/{id}": "docs://{type}/{id}",
-}
-THEIRS = {
+    # What is not of the backend's own scheme keeps its scheme within the namespace.
     "file:///home/a.txt": "docs://file///home/a.txt",
     "https://example.com/a?b=c#d": "docs://https//example.com/a?b=c#d",
     "HTTPS://Example.com": "docs://HTTPS//Example.com",
@@ -47,8 +46,7 @@ THEIRS = {
     "notes/a.txt": "docs://-/notes/a.txt",
     "/notes/a.txt": "docs://-//notes/a.txt",
     "{scheme}://x": "docs://-/{scheme}://x",
-}
-LOOKING_LIKE_THEIRS = {
+    # What is the backend's own, and looks as if it were not.
     "docs://file///home/a.txt": "docs://docs//file///home/a.txt",
     "docs://urn/:isbn:1": "docs://docs//urn/:isbn:1",
     "docs://-/notes": "docs://docs//-/notes",
@@ -85,7 +83,6 @@ SHOWN_TEMPLATES = {
     "https://example.com/{id}?limit={n}": "docs://https/-/example.com/{id}?limit={n}",
     "{scheme}://x": "docs://uri/-/{scheme}--03a/-/x",
 }
-ALL = {**OURS, **THEIRS, **LOOKING_LIKE_THEIRS}
 
 
 @pytest.mark.requirement("gateway.foreign-uris")

@@ -113,14 +113,11 @@ def test_where_nothing_is_mapped_the_result_is_the_same_object(method, result):
 
 
 def test_an_app_is_named_in_the_scheme_its_hosts_take():
-    meta = {
-        "ui": {"resourceUri": "ui://view", "visibility": ["app"]},
-        "ui/resourceUri": "ui://view",
-    }
-    assert map_meta(meta, partial(shown_uri, "docs")) == {
-        "ui": {"resourceUri": "ui://docs/view", "visibility": ["app"]},
-        "ui/resourceUri": "ui://docs/view",
-    }
+    meta, told = (
+        {"ui": {"resourceUri": uri, "visibility": ["app"]}, "ui/resourceUri": uri}
+        for uri in ("ui://view", "ui://docs/view")
+    )
+    assert map_meta(meta, partial(shown_uri, "docs")) == told
     shown = {"type": "resource", "resource": {"uri": "ui://view", "text": "<p>"}}
     told = map_result("tools/call", {"content": [shown], "_meta": meta}, "docs")
     assert told["content"][0]["resource"]["uri"] == "ui://docs/view"

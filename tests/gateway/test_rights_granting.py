@@ -288,11 +288,9 @@ async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path)
 
 async def test_the_table_of_everyone_comes_in_pages(tmp_path, monkeypatch):
     monkeypatch.setattr(grants, "MAX_GRANTS_PAGE", 2)
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina", "harry")},
-        "grants": {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    async with office(tmp_path, spec(FILES, GITHUB, **tables)) as hub:
+    held = {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)}
+    given = spec(FILES, GITHUB, groups={"ops": ("gina", "harry")}, grants=held)
+    async with office(tmp_path, given) as hub:
         gina, _, zoe = [await hub.invited(name) for name in ("gina", "harry", "zoe")]
         await hub.granting.grant("zoe", ["files:*", "!msg/send"])
         await hub.accounts.change_handle(gina, "anna")

@@ -109,11 +109,8 @@ def test_a_change_of_one_backend_is_seen_at_once(search, tmp_path):
     search.renew(catalogue)
     run(search.ready())
     assert found(search, "issue")[0].startswith("github:")
-    changed = parts_of(
-        tmp_path,
-        {"github": Inventory(tools=(about("star", "Marks a repository."),))},
-        hold_new=False,
-    )
+    other = Inventory(tools=(about("star", "Marks a repository."),))
+    changed = parts_of(tmp_path, {"github": other}, hold_new=False)
     search.renew(Catalogue({**catalogue.parts, **changed}))
     assert not [name for name in found(search, "issue") if name.startswith("github:")]
     assert found(search, "star")[0] == "github:star"

@@ -39,8 +39,7 @@ def ids(known: Tasks, owner: str = "ann") -> list[str]:
 def test_an_id_opens_in_another_process_for_its_owner_alone():
     task = made(tasks())
     again = tasks().find("ann", task.id)
-    assert again.ticket == task.ticket
-    assert (again.checked, again.arguments) == (False, None)
+    assert (again.ticket, again.checked, again.arguments) == (task.ticket, False, None)
     assert again.call == {"name": "demo:run"}
     assert task.call == {"name": "demo:run", "arguments": {"a": 1}}
     other = tasks(key=b"x" * 32)
@@ -63,8 +62,7 @@ def test_a_task_is_listed_until_its_time_is_over():
     time.seconds += 2
     assert ids(known) == ["endless", "long", "renewed"]
     time.seconds += MAX_TASK_SECONDS
-    assert (ids(known), len(known)) == ([], 0)
-    assert known.of_backend("demo", "long") is None
+    assert (ids(known), len(known), known.of_backend("demo", "long")) == ([], 0, None)
 
 
 def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch):

@@ -25,6 +25,7 @@ from tests.proxy.rules.support import (
     loaded,
     refusal,
     stopped_by,
+    used,
 )
 from tests.relay.carriers import MemoryCarrier
 
@@ -218,10 +219,8 @@ def test_the_guards_of_a_list_inside_the_list_look_again_too():
 
 
 async def test_an_answer_changed_later_is_still_known_by_what_it_answers():
-    rules = loaded(
-        '[[rule]]\nname = "small"\nwhen = { method = "tools/call", type = "response" }\n'
-        'use = "size-limit"\noptions = { bytes = 200 }\n'
-    )
+    when = 'method = "tools/call", type = "response"'
+    rules = loaded(used("size-limit", "bytes = 200", when))
 
     def grows(message: Any) -> Verdict:
         is_answer = not isinstance(message, Request)
@@ -231,4 +230,4 @@ async def test_an_answer_changed_later_is_still_known_by_what_it_answers():
     asked = envelope(call("read"))
     await chain.judge(asked)
     answered = asked.answered_by(answer({"x": "y"}), asked.context.timing)
-    assert stopped_by(await chain.judge(answered)) == "small"
+    assert stopped_by(await chain.judge(answered)) == "it"

@@ -242,11 +242,8 @@ def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy():
 
 def test_a_client_that_tried_both_eras_finds_the_server_the_same():
     meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
-    recorded = (
-        asks("era", "server/discover", meta),
-        fails("era", -32601, "Method not found"),
-        *SESSION,
-    )
+    probe = asks("era", "server/discover", meta), fails("era", -32601, "Method not found")
+    recorded = (*probe, *SESSION)
     assert played(recorded, recorded).summary() == "4 calls, 4 the same"
 
 

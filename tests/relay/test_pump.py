@@ -253,8 +253,7 @@ async def test_when_the_server_is_gone_every_open_request_is_answered(scene):
     assert [each["id"] for each in answers] == [1, "1"]
     assert answers[0]["error"]["data"]["code"] == "server_unreachable"
     await scene.over.wait()
-    assert scene.failure is None
-    assert len(scene.sessions) == 0
+    assert (scene.failure, len(scene.sessions)) == (None, 0)
 
 
 async def test_a_client_that_has_said_all_still_gets_its_answers(scene):

@@ -10,6 +10,7 @@ import pytest
 from folkmoot.telemetry.logs import AuditTrail
 from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras
+from tests.proxy.rules.support import blocked
 from tests.relay.test_rules_of_callers import with_rules
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
 
@@ -70,10 +71,7 @@ async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit
 
 @pytest.mark.parametrize("way", ["websocket", "rest"])
 async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(way, tmp_path, caplog):
-    hush = (
-        '[[rule]]\nname = "hush"\naction = "block"\nmessage = "ann is quiet"\n'
-        'when = { kind = "chat.message", caller = "ann" }\n'
-    )
+    hush = blocked('kind = "chat.message", caller = "ann"') + 'message = "ann is quiet"\n'
     caplog.set_level(logging.INFO, "folkmoot.audit")
     async with fronted(tmp_path / "hub", "stateless", **with_rules(tmp_path, hush)) as there:
         ann, bob = await there.people("ann", "bob")
@@ -97,10 +95,7 @@ async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(way, tmp_p
 async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     tmp_path, caplog
 ):
-    rule = (
-        '[[rule]]\nname = "no removing"\naction = "block"\n'
-        'when = { tool = "demo:remove", type = "request", caller = "ann" }\n'
-    )
+    rule = blocked('tool = "demo:remove", type = "request", caller = "ann"')
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, look=done)
     async with fronted(tmp_path / "hub", "stateless", demo, **with_rules(tmp_path, rule)) as there:

@@ -157,10 +157,7 @@ class Browser:
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
     def signing_in(self, url: str) -> OAuthClientProvider:
-        grants = {"grant_types": ["authorization_code", "refresh_token"], "client_name": "test"}
-        about = OAuthClientMetadata(
-            redirect_uris=[BACK], token_endpoint_auth_method="none", **grants
-        )
+        about = OAuthClientMetadata(redirect_uris=[BACK], token_endpoint_auth_method="none")
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 
 

@@ -125,12 +125,8 @@ async def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited():
 
 
 async def test_what_a_notification_led_to_comes_after_it():
-    recorded = (
-        *HANDSHAKE,
-        asks("r", "roots/list", side="server"),
-        answers("r", {"roots": []}, side="client"),
-    )
-    async with talking(*recorded) as server:
+    roots = asks("r", "roots/list", side="server"), answers("r", {"roots": []}, side="client")
+    async with talking(*HANDSHAKE, *roots) as server:
         assert (await ask(server, asks(0, "initialize", HELLO)))["result"] == WELCOME
         assert not server.waiting
         asked = await ask(server, tells("notifications/initialized", side="client"))
@@ -179,14 +175,11 @@ async def test_a_client_that_takes_its_request_back_hears_no_more_of_it():
 
 
 async def test_the_original_pauses_are_kept_at_their_scale():
-    recorded = (
-        calls(1, "a", _meta={"progressToken": 1}),
-        tells("notifications/progress", {"progressToken": 1, "progress": 1}),
-        answers(1, {}),
-    )
-    async with talking(*recorded, timing=0.05) as server:
+    asked = calls(1, "a", _meta={"progressToken": 1})
+    progress = tells("notifications/progress", {"progressToken": 1, "progress": 1})
+    async with talking(asked, progress, answers(1, {}), timing=0.05) as server:
         began = asyncio.get_running_loop().time()
-        await say(server, calls(1, "a", _meta={"progressToken": 1}))
+        await say(server, asked)
         await heard(server, 2)
         assert asyncio.get_running_loop().time() - began >= 0.099
 
@@ -232,11 +225,9 @@ async def test_a_recorded_refusal_of_the_other_era_is_given_again():
 
 
 async def test_a_subscription_carries_the_id_of_the_live_request():
-    recorded = (
-        asks("old", "subscriptions/listen", META),
-        tells("notifications/subscriptions/acknowledged", {"_meta": {SUBSCRIPTION: "old"}}),
-    )
-    async with talking(*recorded) as server:
+    old = {"_meta": {SUBSCRIPTION: "old"}}
+    agreed = tells("notifications/subscriptions/acknowledged", old)
+    async with talking(asks("old", "subscriptions/listen", META), agreed) as server:
         await say(server, asks("new", "subscriptions/listen", META), asks(2, "ping"))
         first, second = await heard(server, 2)
         told = first if "method" in first else second

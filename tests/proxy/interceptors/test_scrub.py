@@ -142,9 +142,8 @@ def test_the_instructions_of_a_server_are_scrubbed():
     assert result["instructions"] == "Adds numbers. [removed: secrecy]."
     assert {**result, "instructions": given["instructions"]} == given
     dropping = Way(used("scrub-descriptions", 'mode = "drop"'))
-    assert (
-        "instructions" not in dropping.asked(request("initialize"), given).envelope.message.result
-    )
+    ruling = dropping.asked(request("initialize"), given)
+    assert "instructions" not in ruling.envelope.message.result
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from folkmoot.core.verdict import CONTINUE, Block
 from tests.proxy.rules.support import Way, call, request, used
 
 LISTED = [{"name": "read_file"}, {"name": "delete_file"}, {"name": "msg_send"}]
-
-
-def listed(way: Way) -> list[str]:
-    ruling = way.asked(request("tools/list"), {"tools": LISTED, "nextCursor": "n"})
-    result: Any = ruling.envelope.message.result
-    assert result["nextCursor"] == "n"
-    return [tool["name"] for tool in result["tools"]]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +29,9 @@ def test_what_is_not_allowed_is_neither_listed_nor_called(options, left):
         return {"msg_send": "msg/send"}.get(name, name)
 
     way = Way(used("tools", options), canonical=canonical)
-    assert listed(way) == left
+    ruling = way.asked(request("tools/list"), {"tools": LISTED, "nextCursor": "n"})
+    tools = [tool for tool in LISTED if tool["name"] in left]
+    assert ruling.envelope.message.result == {"tools": tools, "nextCursor": "n"}
     for tool in LISTED:
         verdict = way.judge(call(tool["name"])).verdict
         assert (verdict is CONTINUE) is (tool["name"] in left)

@@ -52,10 +52,8 @@ def test_a_call_of_mail_inside_of_something_else_is_known():
 @pytest.mark.parametrize("tool", ["msg/inbox", "msg_thread"])
 def test_what_is_read_stays_out_of_the_answer(tool):
     result = {"messages": [MAIL], "threads": [THREAD], "message": "Here you are."}
-    both = {
-        "content": [{"type": "text", "text": json.dumps(result, indent=2)}],
-        "structuredContent": result,
-    }
+    content = [{"type": "text", "text": json.dumps(result, indent=2)}]
+    both = {"content": content, "structuredContent": result}
     found = redacted({"id": 1, "result": both}, answering=request(tool))["result"]
     assert WORDS not in json.dumps(found)
     inside = found["structuredContent"]
@@ -101,10 +99,8 @@ def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not()
     assert WORDS not in json.dumps(sent("msg/forward", {"to": WORDS, "more": {"to": WORDS}}))
     inner = {"tool": "msg_forward", "input": {"to": WORDS}}
     assert WORDS not in json.dumps(sent("gateway_call", inner))
-    result = {
-        "content": [{"type": "text", "text": json.dumps({"quoted": WORDS})}],
-        "structuredContent": {"quoted": [WORDS], "n": 1},
-    }
+    content = [{"type": "text", "text": json.dumps({"quoted": WORDS})}]
+    result = {"content": content, "structuredContent": {"quoted": [WORDS], "n": 1}}
     for asked in (request("msg/forward"), request("gateway_call", {**inner})):
         found = redacted({"id": 7, "result": result}, answering=asked)
         assert WORDS not in json.dumps(found)

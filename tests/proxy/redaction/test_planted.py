@@ -99,11 +99,6 @@ def of(body: dict[str, Any], spell: Callable[[str], str] = str) -> Carried:
     return Carried(MessageEnvelope.new(decode_message(raw), TIMING))
 
 
-def spellings(secret: str) -> list[bytes]:
-    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
-    return [secret.encode(), plain.encode(), json.dumps(secret)[1:-1].encode()]
-
-
 def strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -128,8 +123,9 @@ def strings(value: Any) -> Iterator[str]:
 def test_a_secret_in_a_message_is_not_on_the_tape(folder, plant, wrap, body, spell):
     secret, put = plant
     written = on_tape(folder, of(body(wrap(put(secret))), spell))
-    for spelled in spellings(secret):
-        assert spelled not in written
+    for in_ascii in (True, False):
+        assert json.dumps(secret, ensure_ascii=in_ascii)[1:-1].encode() not in written
+    assert secret.encode() not in written
     entry = read_tape(folder / "tape").entries[0]
     assert not any(secret in text for text in strings(msgspec.json.decode(written.splitlines()[1])))
     assert entry.redacted

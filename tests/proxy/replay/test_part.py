@@ -25,9 +25,8 @@ def part_of(*lines: Said) -> RecordedClient:
 
 
 def test_a_step_waits_for_the_answers_that_had_come_before_it():
-    part = part_of(
-        *HANDSHAKE, calls(1, "a"), calls(2, "b"), answers(2, {}), calls(3, "c"), answers(1, {})
-    )
+    overlapping = calls(1, "a"), calls(2, "b"), answers(2, {}), calls(3, "c"), answers(1, {})
+    part = part_of(*HANDSHAKE, *overlapping)
     waits = [(1, ()), (3, (1,)), (4, ()), (5, ()), (7, (5,))]
     assert [(step.seq, step.after) for step in part.steps] == waits
     assert part.steps[-1].answer is None
@@ -68,9 +67,8 @@ def test_sessions_are_conversations_of_their_own_with_their_handshakes():
 
 
 def test_each_handshake_begins_a_conversation_also_where_sessions_have_no_ids():
-    parts = parts_of(
-        tape(*HANDSHAKE, asks(1, "tools/list"), *HANDSHAKE, asks(1, "prompts/list")).entries
-    )
+    both = tape(*HANDSHAKE, asks(1, "tools/list"), *HANDSHAKE, asks(1, "prompts/list"))
+    parts = parts_of(both.entries)
     assert [part.steps[-1].message.method for part in parts] == ["tools/list", "prompts/list"]
 
 
@@ -86,10 +84,8 @@ def test_what_never_reached_the_server_is_not_said_to_it():
 
 def test_a_rewritten_message_is_said_as_the_server_got_it():
     changed = {"verdict": "modify", "at_server": calls(2, "b")}
-    answered = {"verdict": "modify", "at_server": answers(2, {"seen": 2})}
-    part = part_of(
-        asks(2, "tools/call", {"name": "a"}, **changed), answers(2, {"seen": 1}, **answered)
-    )
+    answer = answers(2, {"seen": 1}, verdict="modify", at_server=answers(2, {"seen": 2}))
+    part = part_of(asks(2, "tools/call", {"name": "a"}, **changed), answer)
     assert part.steps[0].message.params["name"] == "b"
     assert part.steps[0].answer.result == {"seen": 2}
 

@@ -143,8 +143,7 @@ def test_messages_of_a_subscription_belong_to_the_request_that_opened_it():
 
 
 def test_an_era_counts_only_where_the_server_answered_in_it():
-    found = script(
-        asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}}), fails("d"), *HANDSHAKE
-    )
+    probe = asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}})
+    found = script(probe, fails("d"), *HANDSHAKE)
     assert (found.versions, found.conversations) == ({Era.HANDSHAKE: "2025-11-25"}, 1)
     assert isinstance(found.calls[0].message, Request)

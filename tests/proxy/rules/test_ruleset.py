@@ -135,11 +135,9 @@ def test_a_plugin_that_makes_another_message_or_fails_stops_it(word):
 @pytest.mark.requirement("proxy.interceptors-see-context")
 def test_a_plugin_sees_the_whole_envelope():
     seen: list[Any] = []
-    rules = RuleSet(
-        [rule("theirs", {}, Plugin(Foreign(lambda it: seen.append(it) or CONTINUE)))], str
-    )
+    plugin = Plugin(Foreign(lambda it: seen.append(it) or CONTINUE))
     came = envelope(call("a"))
-    run(rules.judge(came))
+    run(RuleSet([rule("theirs", {}, plugin)], str).judge(came))
     assert seen == [came]
     assert seen[0].context is came.context
 

@@ -59,9 +59,8 @@ def test_a_direction_that_nobody_knows_is_unknown():
 
 def test_lines_that_are_read_can_be_written_again(tmp_path):
     spaced = b'\n{"jsonrpc": "2.0",\n "method": "x"} '
-    path = record(
-        tmp_path / "tape", [call(1, "echo", text="hi"), answer(1, words("hi")), said(spaced)]
-    )
+    talk = [call(1, "echo", text="hi"), answer(1, words("hi")), said(spaced)]
+    path = record(tmp_path / "tape", talk)
     again = tmp_path / "again"
     again.write_bytes(b"".join(map(encode_line, follow_lines(path))))
     assert read_tape(again).entries == read_tape(path).entries

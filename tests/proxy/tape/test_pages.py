@@ -181,10 +181,8 @@ def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path):
     assert found.answers[0].said == found.answers[1].said != found.answers[2].said
     assert (found.messages, found.end) == (8, paths[0].stat().st_size)
     for compared, same in (("exact", False), ("kinds", True)):
-        logins = [
-            pages.calls(partial(opened, path), "a", 0, compared).calls[3].asked for path in paths
-        ]
-        assert (logins[0] == logins[1]) is same
+        one, two = (pages.calls(partial(opened, path), "a", 0, compared) for path in paths)
+        assert (one.calls[3].asked == two.calls[3].asked) is same
     plain = pages.calls(partial(opened, paths[0]), "a", 0, None)
     assert {it.asked for it in plain.calls} == {""}
     rest = pages.calls(partial(opened, paths[0]), "a", three.offset, None)

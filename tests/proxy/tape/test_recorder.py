@@ -27,8 +27,7 @@ def test_a_tape_can_be_read_while_it_is_written(tmp_path, name):
         recorder.note(call(count, "echo", text="x" * count))
         recorder.commit()
         read = read_tape(tape.path)
-        assert len(read.entries) == count
-        assert read.end is None
+        assert (len(read.entries), read.end) == (count, None)
         assert not read.cut
     tape.close("the client left")
     end = read_tape(tape.path).end

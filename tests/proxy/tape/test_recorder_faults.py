@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import TapeRedactor
-from folkmoot.proxy.tape import TapeRecorder, read_tape, redact_tape
+from folkmoot.proxy.tape import read_tape, redact_tape
 from folkmoot.proxy.tape.file import LOOK_SECONDS
 from tests.proxy.tape.strategies import opened, record
 from tests.proxy.tape.talk import call
@@ -159,16 +159,12 @@ def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path):
 def test_a_tape_that_was_removed_cannot_be_written_for_long(tmp_path, name):
     tape = opened(tmp_path / name)
     tape.path.unlink()
-    with pytest.raises(e.TapeUnwritable, match="The file was removed"):
-        write_on(tape)
-    tape.close()
-
-
-def write_on(tape: TapeRecorder) -> None:
     ends = time.monotonic() + 60 * LOOK_SECONDS
-    while time.monotonic() < ends:
-        tape.note(call(1, "echo"))
-        tape.commit()
+    with pytest.raises(e.TapeUnwritable, match="The file was removed"):  # noqa: PT012
+        while time.monotonic() < ends:
+            tape.note(call(1, "echo"))
+            tape.commit()
+    tape.close()
 
 
 def test_whoever_reads_the_log_is_told_where_the_file_is_and_a_client_is_not(tmp_path):

@@ -78,8 +78,7 @@ def test_a_tape_that_is_still_written_can_be_redacted(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     redact_tape(path, tmp_path / "out", redactor())
     after = read_tape(tmp_path / "out")
-    assert len(after.entries) == len(TALK)
-    assert after.end is None
+    assert (len(after.entries), after.end) == (len(TALK), None)
 
 
 def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path):
@@ -96,10 +95,8 @@ def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path):
 @pytest.mark.requirement("proxy.record-no-secrets")
 def test_what_a_path_leaves_out_is_not_in_the_correlation_either(tmp_path):
     uri = "file:///home/alice/078-05-1120"
-    talk = [
-        said({"id": 1, "method": "resources/read", "params": {"uri": uri}}),
-        answer(1, {"contents": []}),
-    ]
+    asked = said({"id": 1, "method": "resources/read", "params": {"uri": uri}})
+    talk = [asked, answer(1, {"contents": []})]
     by = TapeRedactor(b"k" * 32, paths=["$.params.uri"])
     recorded = record(tmp_path / "recorded", talk, redactor=by)
     plain = record(tmp_path / "plain", talk)

@@ -186,9 +186,8 @@ def call(tool: str, /, **options: Any) -> UpstreamRequest:
         for name in list(options)
         if name in UpstreamRequest.__struct_fields__
     }
-    return UpstreamRequest(
-        method="tools/call", params={"name": tool, "arguments": options}, **known
-    )
+    params = {"name": tool, "arguments": options}
+    return UpstreamRequest(method="tools/call", params=params, **known)
 
 
 def resumed(

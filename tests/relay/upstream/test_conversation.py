@@ -28,10 +28,8 @@ from tests.relay.upstream.scripted import (
     talking,
 )
 
-QUESTION: dict[str, Any] = {
-    "asks": "elicitation/create",
-    "about": {"message": "Sure?", "requestedSchema": {}},
-}
+SURE = {"message": "Sure?", "requestedSchema": {}}
+QUESTION: dict[str, Any] = {"asks": "elicitation/create", "about": SURE}
 
 
 async def ask(conversation: BackendConversation, tool: str, **options: Any) -> Any:

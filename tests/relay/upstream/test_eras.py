@@ -132,9 +132,8 @@ async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_fir
     async with reaching(*ERAS) as (_, there):
         backend = there.backend
         offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
-        waiting = asyncio.gather(
-            *(there.ask("hang", era=HANDSHAKE, capabilities=offer) for offer in offers)
-        )
+        asking = [there.ask("hang", era=HANDSHAKE, capabilities=offer) for offer in offers]
+        waiting = asyncio.gather(*asking)
         await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
         await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
         assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
@@ -162,8 +161,7 @@ async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own():
         for _ in range(5):
             assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
         assert handshakes() == before + 1
-        assert there.backend.state is BackendState.UP
-        assert there.backend.view().errors == 0
+        assert (there.backend.state, there.backend.view().errors) == (BackendState.UP, 0)
 
 
 def fixed(place: Place, era: Any) -> BackendSpec:

@@ -275,9 +275,7 @@ async def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same
         assert conversation.dropped > 0
 
 
-QUESTION = told("elicitation/create", message="Your secret?", requestedSchema={}) | {
-    "id": "question"
-}
+QUESTION = told("elicitation/create", message="Your secret?", requestedSchema={}) | {"id": "q"}
 
 
 class Late(Shaking):

@@ -17,11 +17,12 @@ from tests.mcp.client.saying import python
 from tests.relay.upstream.scripted import ERAS, command
 from tests.relay.upstream.test_http import sdk_http
 
-Lists = Callable[[str, str | None], dict[str, Any]]
 EVERYTHING = {"tools": {}, "resources": {}, "prompts": {}}
 
 
-async def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
+async def taken(
+    lists: Callable[..., Any], offers: dict[str, Any] = EVERYTHING
+) -> tuple[Inventory, list[str]]:
     """What is found at a server whose lists a function makes of a method and a cursor.
 
     With it the methods of lists that the server was asked.
