@@ -84,7 +84,7 @@ check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
 	$(BIN)/python app/check.py
 
 conformance: $(VENV)/dev.stamp ## The official MCP conformance suite against a real hub (needs npm)
-	$(BIN)/python -m tests.conformance
+	$(BIN)/pytest tests/conformance -v $(ARGS)
 
 fuzz: $(VENV)/dev.stamp ## Bounded fuzz runs: over the decoders, and for inputs that cost too much (SECONDS=60)
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(or $(SECONDS),60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from folkmoot.clock import SystemClock
+
 NOON = 1_700_000_000
 
 
@@ -16,3 +18,17 @@ class StillClock:
 
     def monotonic(self) -> float:
         return self.seconds
+
+
+class Later(SystemClock):
+    """A clock that stands still, however long a test takes, and can be set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self._began = super().now(), super().monotonic()
+
+    def now(self) -> float:
+        return self._began[0] + self.ahead
+
+    def monotonic(self) -> float:
+        return self._began[1] + self.ahead

@@ -13,10 +13,12 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from httpx2._transports import default as http_transports
 from hypothesis import settings
 
 from tests import nats, postgres
@@ -42,6 +44,9 @@ PROFILES = {
 }
 for _name, _profile in PROFILES.items():
     settings.register_profile(_name, _profile)
+
+# Each HTTP client would read all certificates of the system again: 30 ms, longer than most tests.
+http_transports.create_ssl_context = cache(http_transports.create_ssl_context)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

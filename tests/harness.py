@@ -15,21 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import uvloop
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from folkmoot.clock import SystemClock
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.transports.answers import Answers
-from folkmoot.transports.bodies import BodyBounds, Identify, nobody, nowhere
+from folkmoot.transports.bodies import BodyBounds, nobody, nowhere
 from folkmoot.transports.guard import Hosts
-from folkmoot.transports.http import RequestLines, build
+from folkmoot.transports.http import build
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-    from folkmoot.telemetry.traces import Traces
+    pass
 
 T = TypeVar("T")
 
@@ -106,6 +105,13 @@ async def read_answer(
     return Answer(int(first.split()[1]), headers, body)
 
 
+def head(path: str, method: str = "GET", **headers: str) -> bytes:
+    """The first lines of a request, up to its body."""
+    named = {"host": "localhost", **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
 async def ask(
     port: int,
     path: str = "/",
@@ -123,8 +129,7 @@ async def ask(
         named = {"host": f"localhost:{port}", "connection": "close", **(headers or {})}
         if body:
             named.setdefault("content-length", str(len(body)))
-        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
-        writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+        writer.write(head(path, method, **named) + body)
         return await read_answer(reader, method=method)
     finally:
         writer.close()
@@ -142,55 +147,59 @@ class Serving(NamedTuple):
 async def serving(
     routes: Sequence[BaseRoute] = (),
     *,
-    hosts: Hosts | None = None,
-    max_body_bytes: int = 4096,
-    max_connections: int = 100,
-    shutdown_seconds: float = 5,
-    traces: Traces | None = None,
-    lines: RequestLines = "all",
-    endpoints: Mapping[str, ASGIApp] | None = None,
     address: str = "127.0.0.1",
-    bodies: BodyBounds | None = None,
-    identify: Identify = nobody,
-    per_address: int = 0,
-    per_account: int = 0,
+    max_body_bytes: int = 4096,
     pages: Pages | None = None,
+    **options: Any,
 ) -> AsyncIterator[Serving]:
     """Serve these routes behind everything a hub puts in front of its own."""
     clock = SystemClock()
     metrics = Metrics(version="0", clock=clock)
     pages = pages or Pages(version="0", public_url="")
+    before = {
+        "hosts": Hosts(address),
+        "bodies": BodyBounds(body_bytes=max_body_bytes),
+        "identify": nobody,
+        "traces": None,
+        "lines": "all",
+        "endpoints": None,
+    }
+    beneath = {
+        "max_connections": 100,
+        "shutdown_seconds": 5,
+        "per_address": 0,
+        "per_account": 0,
+        "identify": nobody,
+    }
+    assert options.keys() <= before.keys() | beneath.keys()
     app = build(
         [*pages.routes(), *routes],
         answers=Answers(pages.error_page),
-        hosts=hosts or Hosts(address),
-        bodies=bodies or BodyBounds(body_bytes=max_body_bytes),
-        identify=identify,
         locate=nowhere,
         metrics=metrics,
-        traces=traces,
         clock=clock,
-        lines=lines,
-        endpoints=endpoints,
+        **{name: options.get(name, value) for name, value in before.items()},
     )
+    given = {name: options.get(name, value) for name, value in beneath.items()}
+    async with served(app, address, metrics=metrics, **given) as hub:
+        yield hub
+
+
+@asynccontextmanager
+async def served(
+    app: ASGIApp, address: str = "127.0.0.1", metrics: Metrics | None = None, **options: Any
+) -> AsyncIterator[Serving]:
+    """Serve an application on a free port, and nothing in front of it."""
     sockets = listen(address, 0)
-    port = sockets[0].getsockname()[1]
-    server = HttpServer(
-        app,
-        sockets,
-        metrics=metrics,
-        max_connections=max_connections,
-        shutdown_seconds=shutdown_seconds,
-        per_address=per_address,
-        per_account=per_account,
-        identify=identify,
-    )
+    metrics = metrics or Metrics(version="0", clock=SystemClock())
+    limits = {"max_connections": 100, "shutdown_seconds": 1, **options}
+    server = HttpServer(app, sockets, metrics=metrics, **limits)
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve())
         await server.listening()
         try:
-            yield Serving(port, server, metrics)
+            yield Serving(sockets[0].getsockname()[1], server, metrics)
         except BaseException as error:  # noqa: BLE001 - raised again, out of the group
             failure = error
         server.stop()

@@ -22,11 +22,14 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock
 from folkmoot.settings import Settings
 from tests.amounts import few
-from tests.harness import Answer
+from tests.harness import Answer, ask
 from tests.nodes import running
 
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
 """The eras of MCP, and the mode of the SDK's client for each."""
+
+BOTH = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+"""What a client of either era says of the forms it uses."""
 
 INVALID = e.TokenInvalid.sentence
 """What whoever comes with a wrong or dead token is told."""
@@ -97,7 +100,7 @@ class Meeting:
         """Someone who connects with the SDK's client."""
         person = Person()
         self._people.append(person)
-        await person.come(url, ERAS[self.era], headers, options)
+        await person.come(url, ERAS.get(self.era, self.era), headers, options)
         return person
 
     async def post(
@@ -116,11 +119,7 @@ class Meeting:
         body: bytes = b"",
     ) -> Answer:
         """One request to `/mcp` without any client library."""
-        named = {
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-            **(headers or {}),
-        }
+        named = {**BOTH, **(headers or {})}
         async with httpx2.AsyncClient(verify=False) as http:
             answer = await http.request(
                 method, f"{self.url}{query}", headers=named, content=body or None
@@ -189,8 +188,7 @@ class Person:
             assert error.error.data == {"code": "token_invalid"}, error  # noqa: PT017
             return error.error.message
         assert is_error, payload
-        sentence: str = payload["error"]
-        return sentence
+        return payload["error"]
 
     async def result(self, tool: str, arguments: dict[str, Any] | None) -> tuple[Any, bool]:
         """The one JSON object of a result, and whether it is an error."""
@@ -210,12 +208,28 @@ class Person:
             await self._stay
 
 
-async def until(reached: Callable[[], Any]) -> None:
-    """Wait until a condition holds that nothing announces; the test's own time bounds it."""
-    while not (  # noqa: ASYNC110 - nobody sets an event for it
-        await holds if inspect.isawaitable(holds := reached()) else holds
-    ):
+async def until(ask: Callable[[], Any], wanted: Any = None) -> None:
+    """Wait until something holds that nothing announces, or is as wanted, however long it takes."""
+    while True:
+        found = await answer if inspect.isawaitable(answer := ask()) else answer
+        if found if wanted is None else found == wanted:
+            return
         await asyncio.sleep(0.005)
+
+
+async def call_tool(
+    port: int, token: str, tool: str, /, *, source: str = "", **given: Any
+) -> Answer:
+    """Call a tool in the stateless era, on a connection of its own."""
+    message, headers = modern("tools/call", name=tool, arguments=given)
+    signed = {"authorization": f"Bearer {token}"} if token else {}
+    body, headers = json.dumps(message).encode(), {**BOTH, **headers, **signed}
+    return await ask(port, "/mcp", method="POST", headers=headers, body=body, source=source)
+
+
+def payload(answer: Answer) -> Any:
+    """What a tool answered."""
+    return json.loads(sse_json(answer)["result"]["content"][0]["text"])
 
 
 def rpc(method: str, params: dict[str, Any] | None = None, id_: int | str = 1) -> dict[str, Any]:

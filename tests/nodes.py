@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, cast
 
 import httpx2
@@ -65,17 +66,74 @@ async def running(
         yield cast("Hub", SeveralNodes(hubs, balancer))
 
 
-def settings_of(given: Settings, number: int) -> Settings:
+class Nodes(list[Hub]):
+    """The nodes of one hub, which can be stopped one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stacks: list[AsyncExitStack] = []
+
+    async def stop(self, place: int) -> None:
+        """Stop a node in good order."""
+        await self.stacks[place].aclose()
+
+
+@asynccontextmanager
+async def several(
+    folder: Path,
+    count: int = 2,
+    *,
+    begun: Callable[[Nodes], Awaitable[None]] | None = None,
+    **options: Any,
+) -> AsyncIterator[Nodes]:
+    """Nodes on one database and bus, started one after the other."""
+    nodes = Nodes()
+    async with AsyncExitStack() as whole:
+        for number in range(count):
+            nodes.stacks.append(await whole.enter_async_context(AsyncExitStack()))
+            hub = await node(folder, number, **options)
+            nodes.append(await nodes.stacks[-1].enter_async_context(hub.running()))
+            if begun is not None:
+                await begun(nodes)
+        yield nodes
+
+
+async def node(
+    folder: Path, number: int, *, gateway: GatewaySpec | None = None, bus: str = "", **values: Any
+) -> Hub:
+    """A node of the hub that a folder stands for."""
+    lease_seconds = values.pop("lease_seconds", LEASE_SECONDS)
+    store = {"url": await postgres.schema_of(folder), "connections": CONNECTIONS}
+    known = {"data": str(folder / "data"), "master_key": KEY, "rate_limits": "off", "store": store}
+    given = msgspec.convert({**known, **values}, Settings)
+    return Hub(settings_of(given, number, bus, lease_seconds), gateway=gateway)
+
+
+def settings_of(
+    given: Settings, number: int, bus: str = "", lease_seconds: float = LEASE_SECONDS
+) -> Settings:
     """The settings of a node, with a lease that does not lapse on a busy machine."""
     port = free_port()
-    cluster = {"address": f"http://127.0.0.1:{port}", "lease_seconds": LEASE_SECONDS}
+    cluster = {"address": f"http://127.0.0.1:{port}", "lease_seconds": lease_seconds}
     return msgspec.structs.replace(
         given,
         data=f"{given.data_folder}.{number}" if number else given.data,
         port=port,
-        bus=msgspec.convert({"url": nats.SHARED[0].url}, BusSettings),
+        bus=msgspec.convert({"url": bus or nats.SHARED[0].url}, BusSettings),
         cluster=msgspec.convert(cluster, ClusterSettings),
     )
+
+
+async def move(hub: Hub, address: str) -> None:
+    """Have the other nodes think that a node is somewhere else."""
+    store: Any = hub.store
+    store._lease.node = msgspec.structs.replace(store._lease.node, address=address)
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
+
+
+def port(hub: Hub) -> int:
+    return int(hub.base_url.rpartition(":")[2])
 
 
 def nodes_of(hub: Hub) -> list[Hub]:
@@ -167,7 +225,6 @@ class LoadBalancer:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         with suppress(ConnectionError, asyncio.CancelledError):
@@ -178,10 +235,9 @@ class LoadBalancer:
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self.heard()
-        node = chosen(self._nodes)
-        port = int(node.base_url.rpartition(":")[2])
+        number = port(chosen(self._nodes))
         source = (writer.get_extra_info("peername")[0], 0)
-        there, back = await asyncio.open_connection("127.0.0.1", port, local_addr=source)
+        there, back = await asyncio.open_connection("127.0.0.1", number, local_addr=source)
         try:
             sending = asyncio.create_task(pump(reader, back))
             try:

@@ -55,7 +55,6 @@ class PostgresServer:
         """A new database, or a replica `of` another server's."""
         found = importlib.util.find_spec(PACKAGE)
         assert found is not None, MISSING
-        assert found.origin is not None, MISSING
         self._programs = Path(found.origin).parent / BUILDS[version] / "bin"
         # The path of a socket must be short.
         self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))

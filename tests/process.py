@@ -9,7 +9,8 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Self
+from subprocess import CompletedProcess
+from typing import Any, Self
 
 from tests.forge.forked import Forked
 from tests.harness import Answer, ask
@@ -26,6 +27,13 @@ def environment(**variables: str) -> dict[str, str]:
     """Our environment without settings but these."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
     return {**kept, "PYTHONUNBUFFERED": "1", **variables}
+
+
+def ran(*command: object, timeout: float = 600, **options: Any) -> CompletedProcess[str]:
+    """A program that has run to its end, however it ended."""
+    words = list(map(str, command))
+    told = {"capture_output": True, "text": True, "timeout": timeout, "check": False}
+    return subprocess.run(words, **told, **options)
 
 
 class Process:

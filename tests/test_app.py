@@ -19,7 +19,6 @@ import pytest
 
 from folkmoot import __version__
 from folkmoot.app import Hub
-from folkmoot.cli.operator import ask_socket
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
@@ -29,7 +28,9 @@ from folkmoot.settings import Settings
 from folkmoot.transports import health
 from folkmoot.transports.operator_socket import OperatorSocket
 from tests.conftest import settings_of
+from tests.faults.backends import operator
 from tests.harness import Answer, ask, run
+from tests.nodes import port
 from tests.process import Process
 from tests.transports.rooms.support import town
 
@@ -49,10 +50,6 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[H
         yield made
 
 
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2])
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the database against every writer, as another program could.
@@ -68,14 +65,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def get(hub: Hub, path: str, **headers: str) -> asyncio.Future[Answer]:
-    return asyncio.ensure_future(ask(port_of(hub.base_url), path, headers=headers))
+    return asyncio.ensure_future(ask(port(hub), path, headers=headers))
 
 
 @pytest.mark.requirement("health.shape", "health.json", "health.version-semver")
 async def test_health_answers_what_the_seed_says(hub):
     answer = await get(hub, "/health")
-    assert answer.status == 200
-    assert answer.headers["content-type"] == "application/json"
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     body = answer.json()
     assert 0 <= body.pop("uptime") < 60
     assert body == {"status": "ok", "version": __version__, "users": 0}
@@ -256,12 +252,9 @@ async def test_public_url_and_allowed_hosts_are_answered_to(hub):
 
 async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path):
     async with Hub(settings(tmp_path)).running() as hub:
-        status = await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
-        assert status["url"] == hub.base_url
-        assert status["pid"] == os.getpid()
-        assert (await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/check"))[
-            "whole"
-        ]
+        status = await operator(hub, "folkmoot/status")
+        assert (status["url"], status["pid"]) == (hub.base_url, os.getpid())
+        assert (await operator(hub, "folkmoot/check"))["whole"]
     assert not (tmp_path / "control.sock").exists()
 
 
@@ -289,21 +282,18 @@ def assert_nothing_left(folder: Path) -> None:
     assert not (folder / "control.sock").exists()
 
 
-def start_once(folder: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(folder)).running():
-            pass
+async def started(chosen: Settings) -> None:
+    async with Hub(chosen).running():
+        pass
 
-    run(main())
+
+def start_once(folder: Path) -> None:
+    run(started(settings(folder)))
 
 
 def start_fails(chosen: Settings) -> e.FolkmootError:
-    async def main() -> None:
-        async with Hub(chosen).running():
-            pytest.fail("the hub started")
-
     with pytest.raises(e.FolkmootError) as raised:
-        run(main())
+        run(started(chosen))
     return raised.value
 
 
@@ -355,8 +345,7 @@ def test_a_damaged_database_stops_the_start(tmp_path):
 
 def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    telemetry = {"otlp_endpoint": "http://127.0.0.1:4318"}
-    error = start_fails(settings(tmp_path, telemetry=telemetry))
+    error = start_fails(settings(tmp_path, telemetry={"otlp_endpoint": "http://127.0.0.1:4318"}))
     assert isinstance(error, e.SettingsError)
     assert_nothing_left(tmp_path)
 
@@ -403,10 +392,14 @@ async def test_a_signal_lets_the_request_in_flight_finish(tmp_path, number):
         answer = await request
         assert answer.status == 200
         assert answer.json()["status"] == "ready"
-        code, output = hub.ended()
+        ended_well(hub)
+
+
+def ended_well(hub: Process) -> None:
+    code, output = hub.ended()
     assert code == 0, output
     assert "Traceback" not in output
-    assert_nothing_left(tmp_path)
+    assert_nothing_left(hub.folder)
 
 
 async def test_a_second_signal_does_not_wait_for_the_request(tmp_path):
@@ -419,10 +412,7 @@ async def test_a_second_signal_does_not_wait_for_the_request(tmp_path):
             answer = await request
             assert answer.status == 503
             assert answer.json()["error"]["code"] == "hub_stopping"
-        code, output = hub.ended()
-    assert code == 0, output
-    assert "Traceback" not in output
-    assert_nothing_left(tmp_path)
+        ended_well(hub)
 
 
 async def becomes(hub: Process, status: int) -> Answer:

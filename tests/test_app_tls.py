@@ -17,7 +17,8 @@ from folkmoot.core import errors as e
 from folkmoot.settings import Settings
 from folkmoot.transports import server
 from tests.certificates import certificate
-from tests.harness import ask, run
+from tests.harness import ask
+from tests.nodes import port
 from tests.transports.rooms.support import Seat, Town
 
 
@@ -59,8 +60,7 @@ async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(tmp_p
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     chosen, _ = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub:
-        port = int(hub.base_url.rpartition(":")[2])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(hub))
         assert await reader.read() == b""
         writer.close()
 
@@ -68,20 +68,15 @@ async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(tmp_p
 async def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path):
     chosen, trusting = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub:
-        port = int(hub.base_url.rpartition(":")[2])
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await ask(port, "/health")
+            await ask(port(hub), "/health")
         async with httpx2.AsyncClient(verify=trusting) as client:
             assert (await client.get(f"{hub.base_url}/health")).status_code == 200
 
 
-def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(tmp_path):
+async def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(tmp_path):
     chosen = settings(tmp_path / "data", certificate=str(tmp_path / "no.pem"), key="no.pem")
-
-    async def main() -> None:
+    with pytest.raises(e.SettingsError, match=r"tls\.certificate: there is no file"):
         async with Hub(chosen).running():
             pytest.fail("the hub started")
-
-    with pytest.raises(e.SettingsError, match=r"tls\.certificate: there is no file"):
-        run(main())
     assert not (tmp_path / "data").exists()

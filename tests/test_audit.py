@@ -275,8 +275,7 @@ async def test_an_account_that_is_deleted_leaves_no_name_in_the_lines(table, sto
 
     async def unit(tx: Tx) -> None:
         await audit.forget(tx, "b1", "bob")
-        line = Line("account.removed", audit.OPERATOR, "bob", "b1")
-        await audit.record(tx, [line], 9.0)
+        await audit.record(tx, [Line("account.removed", audit.OPERATOR, "bob", "b1")], 9.0)
         tx.publish("account.b1", {"change": "deleted"})
 
     await store.write(unit)

@@ -54,9 +54,8 @@ def test_a_process_forbids_its_own_dumps_and_not_those_of_what_it_starts():
 
 
 def test_a_hub_that_is_ended_by_a_fault_leaves_no_core(tmp_path):
-    waits = "print('here', flush=True); input()"
     usual = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", waits],
+        [sys.executable, "-I", "-S", "-c", "print('here', flush=True); input()"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -12,8 +12,8 @@ from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
+from tests.clocks import Later
 from tests.harness import ask
-from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import Meeting, meeting, settings
 
 DAMAGED = "The database is damaged: nothing is written until it is restored and the hub restarted."
@@ -61,8 +61,7 @@ async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path):
             ("msg/send", {"to": "bob", "body": "Not sent"}),
         ):
             assert await alice.refused(tool, **arguments) == DAMAGED
-        found = await alice.call("msg/lookup", handle="bob")
-        assert found["handle"] == "bob"
+        assert (await alice.call("msg/lookup", handle="bob"))["handle"] == "bob"
         assert (await alice.call("msg/whoami"))["bio"] == "Written before anyone looked"
         assert (await ask(there.port, "/health")).status == 200
 

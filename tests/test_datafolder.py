@@ -112,7 +112,6 @@ def test_the_lock_of_a_killed_hub_is_free(tmp_path):
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         assert child.stdout.readline() == "taken\n"
         assert running_hub(tmp_path) == child.pid
         with pytest.raises(e.DataFolderInUse, match=str(child.pid)):
@@ -168,8 +167,7 @@ def test_examining_tells_what_is_open_to_others_and_how_to_mend_it(tmp_path):
     paths.master_key.write_text("key")
     for path, wide in ((tmp_path, 0o750), (paths.database, 0o640), (paths.master_key, 0o604)):
         path.chmod(wide)
-    found = [(item.level, item.advice) for item in examine(tmp_path) if item.level != "ok"]
-    assert found == [
+    assert [(item.level, item.advice) for item in examine(tmp_path) if item.level != "ok"] == [
         ("warning", f"Run: chmod 700 {tmp_path}"),
         ("warning", f"Run: chmod 600 {paths.database}"),
         ("problem", f"Run: chmod 600 {paths.master_key}"),

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from tests import postgres
 from tests.ports import free_port
-from tests.process import Process
+from tests.process import Process, environment, ran
 
 pytestmark = postgres.NEEDED
 KEY = "ab" * 32
 
 
-def folkmoot(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
-    return subprocess.run(
-        [sys.executable, "-m", "folkmoot", *arguments],
-        capture_output=True,
-        text=True,
-        env={**kept, **variables},
-        timeout=300,
-        check=False,
-    )
+def folkmoot(*arguments: str, **variables: str) -> CompletedProcess[str]:
+    return ran(sys.executable, "-m", "folkmoot", *arguments, env=environment(**variables))
 
 
 def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
@@ -78,8 +69,7 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
     doctor = folkmoot("doctor", "--data", str(data), FOLKMOOT_STORE_URL=url)
     assert "PostgreSQL" in doctor.stdout
     assert doctor.returncode == 0, doctor.stdout
-    people = folkmoot("people", "--data", str(data), FOLKMOOT_STORE_URL=url)
-    assert "ada" in people.stdout
+    assert "ada" in folkmoot("people", "--data", str(data), FOLKMOOT_STORE_URL=url).stdout
     backup = folkmoot("backup", str(tmp_path / "b.db"), "--data", str(data), FOLKMOOT_STORE_URL=url)
     assert "pg_dump" in backup.stderr
     with Process(data, port=port, FOLKMOOT_STORE_URL=url) as hub:
@@ -108,8 +98,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line_and_nothing_is_left(
     url = asyncio.run(postgres.schema_of(tmp_path))
     made = folkmoot("keys", "create", "--data", str(data))
     assert made.returncode == 0, made.stderr
-    again = folkmoot("keys", "create", "--data", str(data))
-    assert "already exists" in again.stderr
+    assert "already exists" in folkmoot("keys", "create", "--data", str(data)).stderr
     before = files(data)
     wrong = {
         "mysql://hub:geheim@db/x": "must be empty, or an address such as postgresql://",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import os
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -19,13 +16,15 @@ from folkmoot.core.ports import ListedNode
 from folkmoot.settings import load
 from tests import nats, postgres
 from tests.harness import ask
+from tests.mcp_harness import until
 from tests.nats import NatsProcess
+from tests.nodes import port
+from tests.process import environment, ran, serving
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
 KEY, OTHER_KEY = "ab" * 32, "cd" * 32
 HERE = "http://127.0.0.1:8421"
-WAIT_SECONDS = 60.0
 
 
 def node(folder: Path, **variables: str) -> Hub:
@@ -54,7 +53,6 @@ async def refusal(folder: Path, **variables: str) -> str:
 
 
 async def listed(hub: Hub) -> list[ListedNode]:
-    assert hub.store.room_owners is not None
     return await hub.store.room_owners.list_nodes()
 
 
@@ -94,33 +92,23 @@ async def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path):
     url = await postgres.schema_of(tmp_path)
     await refusal(tmp_path / "new", STORE_URL=url, BUS_URL="nats://127.0.0.1:1")
     connection = await asyncpg.connect(url)
-    try:
-        tables = await connection.fetchval(
-            "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
-        )
-    finally:
-        await connection.close()
+    query = "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
+    tables = await connection.fetchval(query)
+    await connection.close()
     assert tables == 0
 
 
 def test_the_command_says_it_in_one_line_without_the_password(tmp_path):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
-    ran = subprocess.run(
-        [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(tmp_path / "n")],
-        capture_output=True,
-        text=True,
-        env={
-            **kept,
-            "FOLKMOOT_MASTER_KEY": KEY,
-            "FOLKMOOT_STORE_URL": "postgresql://hub:hush@127.0.0.1:1/x",
-            "FOLKMOOT_BUS_URL": "nats://hub:hush@127.0.0.1:1",
-            "FOLKMOOT_CLUSTER_ADDRESS": HERE,
-        },
-        timeout=250,
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout) == (4, "")
-    assert ran.stderr == (
+    variables = {
+        "MASTER_KEY": KEY,
+        "STORE_URL": "postgresql://hub:hush@127.0.0.1:1/x",
+        "BUS_URL": "nats://hub:hush@127.0.0.1:1",
+        "CLUSTER_ADDRESS": HERE,
+    }
+    env = environment(**{f"FOLKMOOT_{name}": value for name, value in variables.items()})
+    done = ran(sys.executable, "-m", "folkmoot", *serving(tmp_path / "n"), env=env)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == (
         "folkmoot: error: No server of the bus can be used. nats://127.0.0.1:1: Connection "
         "refused.\n"
     )
@@ -135,26 +123,15 @@ async def test_settings_that_differ_are_warned_of_and_shown(tmp_path, caplog):
             node(tmp_path / "two", **here, LOG_LEVEL="debug").running(),
             node(tmp_path / "three", **here, RATES_SEND_PER_MINUTE="7").running(),
         ):
-            assert [each.differing for each in await listed(hub)] == [
-                (),
-                (),
-                ("rates.send_per_minute",),
-            ]
+            differing = [each.differing for each in await listed(hub)]
+            assert differing == [(), (), ("rates.send_per_minute",)]
     told = [each.__dict__["settings"] for each in caplog.records if "differ" in each.message]
     assert told == ["rates.send_per_minute"]
 
 
 async def ready(hub: Hub) -> tuple[int, dict[str, bool]]:
-    port = int(hub.base_url.rpartition(":")[2])
-    answer = await ask(port, "/health/ready")
-    checks = json.loads(answer.body)["checks"]
-    return answer.status, {name: found["ok"] for name, found in checks.items()}
-
-
-async def until_ready(hub: Hub, status: int, checks: dict[str, bool]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while await ready(hub) != (status, checks):  # noqa: ASYNC110 - nothing tells when
-            await asyncio.sleep(0.2)
+    answer = await ask(port(hub), "/health/ready")
+    return answer.status, {name: found["ok"] for name, found in answer.json()["checks"].items()}
 
 
 async def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(tmp_path):
@@ -168,6 +145,6 @@ async def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others
             well = {"database": True, "lease": True, "bus": True, "accepting": True}
             assert await ready(cut) == (200, well)
             other.kill()
-            await until_ready(cut, 503, {**well, "bus": False})
+            await until(lambda: ready(cut), (503, {**well, "bus": False}))
             other.start()
-            await until_ready(cut, 200, well)
+            await until(lambda: ready(cut), (200, well))

@@ -203,8 +203,7 @@ def test_dialects_are_heeded_and_an_unknown_one_is_the_newest():
     strictly = {**old, "properties": {"n": {"maximum": 3, "exclusiveMaximum": True}}}
     assert Schema(strictly).faults({"n": 3})
     assert Schema(strictly).fits({"n": 2})
-    unknown = Schema({"$schema": "urn:unknown", "dependentRequired": {"a": ["b"]}})
-    assert unknown.faults({"a": 1})
+    assert Schema({"$schema": "urn:unknown", "dependentRequired": {"a": ["b"]}}).faults({"a": 1})
 
 
 def test_a_value_that_breaks_the_library_does_not_switch_the_check_off():

@@ -65,8 +65,7 @@ def test_a_key_is_never_made_beside_an_existing_database(tmp_path):
     ],
 )
 def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path, text):
-    key = load(tmp_path / "master.key", given=text, database_exists=True)
-    assert key.secret() == SECRET
+    assert load(tmp_path / "master.key", given=text, database_exists=True).secret() == SECRET
     assert list(tmp_path.iterdir()) == []
 
 

@@ -17,10 +17,11 @@ from folkmoot.core import errors as e
 from folkmoot.settings import Settings
 from folkmoot.store import meta
 from folkmoot.telemetry.redaction import redactor
+from tests.clocks import Later
 from tests.forge import forked
 from tests.harness import Answer, ask, run
-from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import settings
+from tests.nodes import port
 from tests.process import Process, environment
 
 TOKEN = "operators-token-0123456789"
@@ -36,7 +37,7 @@ PROXIED = (
 
 
 async def get(hub: Hub, path: str, **headers: str) -> Answer:
-    return await ask(int(hub.base_url.rpartition(":")[2]), path, headers=headers)
+    return await ask(port(hub), path, headers=headers)
 
 
 def made(folder: Path, **values: Any) -> Settings:
@@ -77,45 +78,30 @@ async def test_behind_a_proxy_nobody_is_an_operator_without_the_token(behind, tm
     async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
         assert not await shows(hub)
         assert not await shows(hub, authorization=f"Bearer {TOKEN}")
-    telemetry = {"token": TOKEN}
-    async with Hub(settings(tmp_path / "b", telemetry=telemetry, **behind)).running() as hub:
+    async with Hub(settings(tmp_path / "b", telemetry={"token": TOKEN}, **behind)).running() as hub:
         assert await shows(hub, authorization=f"Bearer {TOKEN}")
         assert await shows(hub, authorization=f"bearer {TOKEN}", **{"x-real-ip": "10.0.0.1"})
         for wrong in (f"Bearer {TOKEN}x", "Bearer x", f"Basic {TOKEN}", f"Bearer \xff{TOKEN}"):
             assert not await shows(hub, authorization=wrong)
         refused = await get(hub, "/metrics")
-        assert refused.status == 401
-        assert refused.headers["www-authenticate"] == "Bearer"
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert (await get(hub, f"/metrics?token={TOKEN}")).status == 401
         assert TOKEN not in repr(hub.settings)
         assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
 
 
-def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path):
+async def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path):
     file = tmp_path / "token"
-
-    async def main() -> None:
-        async with Hub(
-            settings(
-                tmp_path / "a",
-                public_url="http://moot.example",
-                telemetry={"token_file": str(file)},
-            )
-        ).running() as hub:
-            assert await shows(hub, authorization=f"Bearer {TOKEN}")
-            assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
-
     file.write_text(f"{TOKEN}\n")
-    run(main())
+    behind = {"public_url": "http://moot.example", "telemetry": {"token_file": str(file)}}
+    async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
+        assert await shows(hub, authorization=f"Bearer {TOKEN}")
+        assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
     for telemetry in ({"token": "short"}, {"token_file": str(tmp_path / "nowhere")}):
         with pytest.raises(e.SettingsError, match=r"telemetry\.token"):
-            run(start(tmp_path / "b", telemetry))
+            async with Hub(settings(tmp_path / "b", telemetry=telemetry)).running():
+                pytest.fail("The hub started.")
     assert not (tmp_path / "b").exists()
-
-
-async def start(folder: Path, telemetry: dict[str, str]) -> None:
-    async with Hub(settings(folder, telemetry=telemetry)).running():
-        pytest.fail("The hub started.")
 
 
 async def test_a_setting_opens_them_to_everyone(tmp_path):

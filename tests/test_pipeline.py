@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from folkmoot.core.message import (
     replace,
 )
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Admitted, Interceptor, Tx
+from folkmoot.core.ports import Admitted, Interceptor
 from folkmoot.core.strict import encode
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
 from folkmoot.pipeline import Pipeline, enveloped
@@ -54,12 +54,9 @@ class Ledger:
         self.performed.append(envelope)
         tool = str(admitted.kind).rpartition(":")[2]
 
-        async def unit(tx: Tx) -> int:
-            return await tx.execute(
-                "INSERT INTO meta (key, value) VALUES (?, ?)", (f"call-{tool}", principal.name)
-            )
-
-        await self.store.write(unit)
+        row = (f"call-{tool}", principal.name)
+        insert = "INSERT INTO meta (key, value) VALUES (?, ?)"
+        await self.store.write(lambda tx: tx.execute(insert, row))
         return tool
 
     def refused(
@@ -69,59 +66,48 @@ class Ledger:
         return error
 
 
-class Plain:
-    """What every interceptor says of itself."""
+class Judges:
+    """An interceptor that says of every message what it was made with."""
 
     name = "test"
     guards = False
 
-
-class Renames(Plain):
-    """An interceptor that makes every call a call of another tool."""
-
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
+    def __init__(self, judge: Callable[[Any], Verdict]) -> None:
+        self._judge = judge
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        return Modify(replace(envelope.message, params={"name": self.tool}))
+        return self._judge(envelope.message)
 
 
-class Edits(Plain):
-    """An interceptor that changes what it was shown, in place."""
+def renames(tool: str) -> Judges:
+    """Makes every call a call of another tool."""
+    return Judges(lambda message: Modify(replace(message, params={"name": tool})))
 
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
 
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        members = (
-            message.payload if isinstance(message, McpxMessage) else {"params": message.params}
-        )
-        members["params"]["name"] = self.tool
+def copies(tool: str) -> Judges:
+    """Changes a copy and leaves the old bytes beside it."""
+    return Judges(lambda message: Modify(msgspec.structs.replace(message, params={"name": tool})))
+
+
+def edits(tool: str) -> Judges:
+    """Changes what it was shown, in place."""
+
+    def edit(message: Any) -> Verdict:
+        is_rooms = isinstance(message, McpxMessage)
+        (message.payload["params"] if is_rooms else message.params)["name"] = tool
         return CONTINUE
 
-
-class Copies(Plain):
-    """An interceptor that changes a copy and leaves the old bytes beside it."""
-
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        changed = msgspec.structs.replace(envelope.message, params={"name": self.tool})
-        return Modify(changed)
+    return Judges(edit)
 
 
-class Blocks(Plain):
-    """An interceptor that lets nothing through."""
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        return Block(e.BlockedByInterceptor("Not today."))
+def blocks() -> Judges:
+    """Lets nothing through."""
+    return Judges(lambda _: Block(e.BlockedByInterceptor("Not today.")))
 
 
 @pytest.fixture
-async def ledger(store: SqliteStore) -> AsyncIterator[Ledger]:
-    yield Ledger(store)  # noqa: PT022 - async fixtures are generators
+async def ledger(store: SqliteStore) -> Ledger:
+    return Ledger(store)
 
 
 def through(ledger: Ledger, *interceptors: Interceptor) -> Pipeline:
@@ -129,14 +115,13 @@ def through(ledger: Ledger, *interceptors: Interceptor) -> Pipeline:
 
 
 async def test_whoever_looks_at_a_message_knows_when_its_processing_began(ledger):
-    pipeline = through(ledger, Renames("read"))
+    pipeline = through(ledger, renames("read"))
     await pipeline.run(calling("read"), ALICE, READER)
-    timing = ledger.performed[0].context.timing
-    assert timing.processing_started is not None
+    assert ledger.performed[0].context.timing.processing_started is not None
 
 
 async def test_no_rewrite_slips_past_policy(ledger):
-    pipeline = through(ledger, Renames("remove"))
+    pipeline = through(ledger, renames("remove"))
     with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
         await pipeline.run(calling("read"), ALICE, READER)
     assert not ledger.performed
@@ -145,42 +130,40 @@ async def test_no_rewrite_slips_past_policy(ledger):
     assert ledger.turned_away == ["alice", "alice"]
 
 
-@pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
+@pytest.mark.parametrize("interceptor", [edits("read"), copies("read")], ids=["edits", "copies"])
 async def test_what_policy_judged_is_what_is_passed_on(ledger, interceptor):
     """A careless interceptor must not get the bytes of one call past policy as another."""
     pipeline = through(ledger, interceptor)
     raw = encode_message(calling("remove").message)
     await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
-    passed_on = encode_message(ledger.performed[0].message)
-    assert passed_on == encode_message(calling("read").message)
+    assert encode_message(ledger.performed[0].message) == encode_message(calling("read").message)
 
 
 async def test_an_unchanged_message_keeps_its_bytes(ledger):
-    pipeline = through(ledger, Edits("read"))
+    pipeline = through(ledger, edits("read"))
     raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
     await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
     assert ledger.performed[0].message.raw == raw
 
 
-@pytest.mark.parametrize("interceptor", [Edits("other"), None], ids=["edits", "leaves alone"])
-async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(ledger, interceptor):
-    pipeline = through(ledger, interceptor or Edits("read"))
+def in_a_room() -> MessageEnvelope[Any]:
+    """A call that is said in a room."""
     sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
     raw = encode({**sent, "payload": members(calling("read").message)})
-    envelope = calling("read").with_message(decode_mcpx(raw))
-    if interceptor:
-        with pytest.raises(e.RewriteRefused):
-            await pipeline.run(envelope, ALICE, READER)
-    else:
-        assert await pipeline.run(envelope, ALICE, READER) == "read"
+    return calling("read").with_message(decode_mcpx(raw))
+
+
+async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(ledger):
+    assert await through(ledger, edits("read")).run(in_a_room(), ALICE, READER) == "read"
+    with pytest.raises(e.RewriteRefused):
+        await through(ledger, edits("other")).run(in_a_room(), ALICE, READER)
 
 
 async def test_interceptors_act_in_their_order_and_may_stop_a_message(ledger):
-    pipeline = through(ledger, Renames("other"), Renames("read"))
+    pipeline = through(ledger, renames("other"), renames("read"))
     assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
-    blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
     with pytest.raises(e.BlockedByInterceptor):
-        await blocked.run(calling("read"), ALICE, READER)
+        await through(ledger, blocks(), renames("read")).run(calling("read"), ALICE, READER)
     assert len(ledger.performed) == 1
 
 
@@ -219,11 +202,8 @@ def test_nothing_is_admitted_beside_the_pipeline(made, where):
 
 
 async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(ledger):
-    pipeline = through(ledger, Edits("other"), Blocks())
-    sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
-    raw = encode({**sent, "payload": members(calling("read").message)})
     with pytest.raises(e.BlockedByInterceptor, match="Not today"):
-        await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
+        await through(ledger, edits("other"), blocks()).run(in_a_room(), ALICE, READER)
 
 
 async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path):
@@ -235,11 +215,7 @@ async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path):
 
 
 async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(ledger):
-    class Waits(Plain):
-        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-            return Delay(0.0)
-
-    pipeline = through(ledger, Waits())
+    pipeline = through(ledger, Judges(lambda _: Delay(0.0)))
     rest: list[Any] = []
     assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
     assert not ledger.performed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from folkmoot.core.ports import Event
+from tests.interaction.room_client import message, proposal
 from tests.transports.rest.support import Asker, House, house
 
 ROOM = "/v1/rooms/square"
@@ -40,17 +41,17 @@ async def test_mail_people_and_tokens_are_published_without_content(tmp_path):
         ann, bob = await here.people("ann", "bob")
         heard = Heard(here)
         sent = await done(ann, "POST", "/v1/messages", {"to": "bob", "body": "hush"})
-        message, thread = sent["message_id"], sent["thread_id"]
+        letter, thread = sent["message_id"], sent["thread_id"]
         assert heard.take("mail", "sent") == [
             (
                 "mail",
-                {"seq": 1, "id": message, "thread_id": thread, "muted": False, "urgent": False},
+                {"seq": 1, "id": letter, "thread_id": thread, "muted": False, "urgent": False},
             ),
-            ("sent", {"id": message, "thread_id": thread}),
+            ("sent", {"id": letter, "thread_id": thread}),
         ]
         await done(bob, "PUT", f"/v1/threads/{thread}/read", {})
         await done(bob, "PUT", f"/v1/threads/{thread}/star", {})
-        await done(bob, "DELETE", f"/v1/messages/{message}")
+        await done(bob, "DELETE", f"/v1/messages/{letter}")
         assert heard.take("mail") == [
             ("mail", {"change": change, "thread_id": thread})
             for change in ("read", "state", "removed")
@@ -76,27 +77,15 @@ async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_p
         heard = Heard(here)
         await ann.create("square", access="invite")
         await done(ann, "POST", f"{ROOM}/invites", {"handle": "bob"})
-        states = [data["state"] for _, data in heard.take("members")]
-        assert states == ["member", "invited"]
+        assert [data["state"] for _, data in heard.take("members")] == ["member", "invited"]
         said = await bob.say("square", "hush")
         assert [data["state"] for _, data in heard.take("members", "said") if "state" in data] == [
             "member"
         ]
-        proposal = {
-            "protocol": "mcpx/v1",
-            "kind": "mcp.proposal.tools/call:sweep",
-            "to": ["gateway"],
-            "payload": {"method": "tools/call", "params": {"name": "sweep", "hush": 1}},
-        }
-        made = await bob.post("square", proposal)
+        made = await bob.post("square", proposal("sweep", {"hush": 1}, to=["gateway"]))
         assert made.status == 201, made
-        stored = made.json()
-        withdrawn = {
-            "protocol": "mcpx/v1",
-            "kind": "mcpx.withdraw.proposal",
-            "correlation_id": [stored["id"]],
-            "payload": {"reason": "hush"},
-        }
+        about = {"correlation_id": [made.json()["id"]]}
+        withdrawn = message("mcpx.withdraw.proposal", {"reason": "hush"}, **about)
         assert (await bob.post("square", withdrawn)).status == 201
         assert heard.take("said") == [
             (
@@ -104,7 +93,7 @@ async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_p
                 {
                     "seq": said["seq"] + 1 + number,
                     "presence": [],
-                    "proposals": [{"proposal": stored["id"], "change": change}],
+                    "proposals": [{"proposal": made.json()["id"], "change": change}],
                     "rights": False,
                 },
             )

@@ -96,8 +96,7 @@ async def test_nobody_fills_the_hub_by_sending_and_deleting(hub):
         # As much as two accounts may store, and no more.
         assert len(sent) <= 40_000 // 4_500
         await eve.call("msg/delete_message", message_id=answer["message_id"])
-    found = await hub.hub.quotas.refresh(hub.hub.store)
-    assert found.mail.used <= 40_000 + BODY_BYTES
+    assert (await hub.hub.quotas.refresh(hub.hub.store)).mail.used <= 40_000 + BODY_BYTES
     # Ann makes room by deleting, and is not hindered herself.
     await ann.call("msg/send", to="eve", body=BODY)
     for each in sent:
@@ -205,8 +204,7 @@ async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(tm
             done(await bob.post("b", THOUGHT), 201)
         assert 300_000 < memory.used <= 400_000
         # Who has less than others keeps it.
-        page = await bob.get(f"{ROOMS}/b/messages?limit=100")
-        assert len(page["messages"]) == 15
+        assert len((await bob.get(f"{ROOMS}/b/messages?limit=100"))["messages"]) == 15
         for number in range(4):
             assert (await ada.ask("DELETE", f"{ROOMS}/a{number}")).status == 204
         assert memory.used < 200_000
@@ -283,7 +281,6 @@ async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_o
 async def fill_disk(there: Meeting, free: int) -> None:
     """Let the hub find so many bytes free on its disk."""
     disk = there.hub.quotas.disk
-    assert disk is not None
     disk.free = lambda: free  # type: ignore[method-assign]
 
 
@@ -295,13 +292,11 @@ async def test_the_metrics_tell_what_is_used_and_who_is_near(hub):
     await hub.hub.quotas.refresh(hub.hub.store)
     text = (await ask(hub.port, "/metrics")).text
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    used = float(lines['folkmoot_quota_used_bytes{what="mail"}'])
-    assert 20_000 * NEAR < used <= 20_000
+    assert 20_000 * NEAR < float(lines['folkmoot_quota_used_bytes{what="mail"}']) <= 20_000
     assert float(lines['folkmoot_quota_limit_bytes{what="mail"}']) == 100_000
     assert float(lines['folkmoot_quota_accounts_near_limit{what="mail"}']) == 1
     assert float(lines['folkmoot_quota_accounts_near_limit{what="rooms"}']) == 0
-    name = 'folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}'
-    assert float(lines[name]) == 1
+    assert float(lines['folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}']) == 1
     assert float(lines["folkmoot_disk_free_bytes"]) > 0
     assert re.search(r"\beve\b", json.dumps(lines)) is None
 
@@ -323,7 +318,6 @@ def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent():
     told = "You have used 80% of what you can store as mail: 800 bytes of 1000 bytes."
     assert warning("mail_bytes_per_account", QuotaUse(800, 1_000)) == told
     urgent = warning("mail_bytes_per_account", QuotaUse(900, 1_000))
-    assert urgent is not None
     assert urgent.endswith("Delete what you no longer need, or ask the operator to raise it.")
 
 

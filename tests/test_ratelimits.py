@@ -68,8 +68,7 @@ async def test_of_guesses_only_the_wrong_ones_count():
 
 
 async def test_what_was_refused_does_not_count():
-    clock = StillClock()
-    counted = limits(clock, most=1)
+    counted = limits(StillClock(), most=1)
     await counted.take("send", "alice")
     for _ in range(10):
         with pytest.raises(e.RateLimited):

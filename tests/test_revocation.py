@@ -16,10 +16,12 @@ from folkmoot.app import Hub
 from folkmoot.bus.subjects import SubjectIndex
 from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
+from tests.faults.backends import operator
 from tests.harness import ask
 from tests.interaction.room_client import ROOM, joined
-from tests.store.test_changes import Unreachable
-from tests.test_two_hubs import WAYS, Pair, close_code, port, several_nodes, soon
+from tests.mcp_harness import call_tool, until
+from tests.nodes import port
+from tests.test_two_hubs import WAYS, close_code, several_nodes
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
@@ -29,17 +31,16 @@ class Revocable:
 
     def __init__(self, nodes: list[Hub]) -> None:
         self.nodes = nodes
-        self.at = Pair(nodes[0], nodes[1])
 
     async def prepare(self) -> None:
         """Let bob do it, and every node know that he may."""
         self.ann = await self.nodes[0].accounts.register("ann")
         self.bob = await self.nodes[0].accounts.register("bob")
-        await self.at.call(self.nodes[0], self.ann.token, "room/create", name=ROOM)
+        await call_tool(port(self.nodes[0]), self.ann.token, "room/create", name=ROOM)
         made = await self.nodes[0].accounts.authentication.create(self.bob.account, "phone")
         self.token, self.credential = made.token, made.credential
         for node in self.nodes:
-            await soon(lambda node=node: self.may(node))
+            await until(lambda node=node: self.may(node))
 
     async def may(self, node: Hub) -> bool:
         """Whether a node lets bob do it."""
@@ -51,11 +52,10 @@ class Revocable:
 
 class Token(Revocable):
     async def may(self, node: Hub) -> bool:
-        return (await self.at.call(node, self.token, "msg/whoami")).status != 401
+        return (await call_tool(port(node), self.token, "msg/whoami")).status != 401
 
     async def revoke(self) -> None:
-        authentication = self.nodes[0].accounts.authentication
-        await authentication.revoke(self.bob.account, self.credential.id)
+        await self.nodes[0].accounts.authentication.revoke(self.bob.account, self.credential.id)
 
 
 class LaterSession(Token):
@@ -68,7 +68,6 @@ class LaterSession(Token):
             code = await browsers.create_code(self.bob.account, maker)
             account, parent, _ = await browsers.use_code(code.code)
             made = await browsers.open(account.id, parent)
-            assert made is not None
             maker, self.secret = made.credential.id, made.token
         for node in self.nodes:
             assert await self.may(node)
@@ -86,12 +85,12 @@ class Grant(Revocable):
     """A right of which a deny takes something away again."""
 
     async def may(self, node: Hub) -> bool:
-        told = await self.at.call(node, self.token, "msg/threads")
+        told = await call_tool(port(node), self.token, "msg/threads")
         return b"capability_denied" not in told.body
 
     async def revoke(self) -> None:
         patterns = ["!mcp.request.tools/call:msg/threads"]
-        await self.at.operate("folkmoot/grant", handle="bob", patterns=patterns)
+        await operator(self.nodes[0], "folkmoot/grant", handle="bob", patterns=patterns)
 
 
 class Membership(Revocable):
@@ -103,7 +102,7 @@ class Membership(Revocable):
             assert await self.may(node)
 
     async def may(self, node: Hub) -> bool:
-        told = await self.at.call(node, self.token, "room/read", room=ROOM)
+        told = await call_tool(port(node), self.token, "room/read", room=ROOM)
         return b'"isError":true' not in told.body
 
     async def revoke(self) -> None:
@@ -116,17 +115,14 @@ class Membership(Revocable):
 @WAYS
 @pytest.mark.parametrize("kind", [Token, LaterSession, Grant, Membership])
 async def test_what_one_node_revokes_every_node_refuses(tmp_path, kind, cut):
-    async with several_nodes(tmp_path, ("one", "two", "three"), cut=cut) as nodes:
+    async with several_nodes(tmp_path, 3, cut=cut) as nodes:
         given = kind(nodes)
         await given.prepare()
         await given.revoke()
         began = time.monotonic()
 
         async def refused(node: Hub) -> float:
-            async def refuses() -> bool:
-                return not await given.may(node)
-
-            await soon(refuses)
+            await until(lambda: given.may(node), False)
             return time.monotonic() - began
 
         times = await asyncio.gather(*map(refused, given.nodes))
@@ -138,14 +134,20 @@ async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keep
         one, two = nodes
         ann = await one.accounts.register("ann")
         made = await one.accounts.authentication.create(ann.account, "phone")
-        await Pair(one, two).call(one, ann.token, "room/create", name=ROOM)
+        await call_tool(port(one), ann.token, "room/create", name=ROOM)
         async with joined(port(one), ann.token), joined(port(two), made.token) as seat:
             store: Any = two.store
             bus: Any = two.bus
             # It can't read the log, and its events are lost.
-            store._log.connected = Unreachable()
+            asked: list[bool] = []
+
+            def unreachable() -> Any:
+                asked.append(True)
+                raise ConnectionRefusedError
+
+            store._log.connected = unreachable
             listeners, bus._listeners = bus._listeners, SubjectIndex()
-            await nats.until(lambda: store._log.connected.was_asked)
+            await nats.until(lambda: asked)
             await one.accounts.authentication.revoke(ann.account, made.credential.id)
             assert await close_code(seat) == CloseCode.NOT_AUTHENTICATED
             bus._listeners = listeners

@@ -102,8 +102,7 @@ async def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path):
     folder.mkdir()
     async with opened(folder) as hub:
         old = hub.key()
-        changed = await hub.ring.rotate(keep=tmp_path / "old.key")
-        assert changed.kept == str(tmp_path / "old.key")
+        assert (await hub.ring.rotate(keep=tmp_path / "old.key")).kept == str(tmp_path / "old.key")
         assert read_key(tmp_path / "old.key").id == old.id
         second = hub.key()
         with pytest.raises(e.KeyUnusable, match="already exists"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from folkmoot.app import Hub
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
 from folkmoot.core import errors as e
-from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
+from folkmoot.core.events import EXCESS, subject
 from folkmoot.core.ports import NodeHome
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.limits import KNOWN_HOME_SECONDS
@@ -27,9 +26,8 @@ from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import full_hash
 from tests import nats, postgres
 from tests.conftest import settings_of
-from tests.mcp_harness import Meeting, settings, until
-from tests.nats import NatsProcess
-from tests.test_two_hubs import KEY, soon
+from tests.mcp_harness import INITIALIZE, Meeting, until
+from tests.nodes import Nodes, move, several
 from tests.transports.mcp.gateway_support import Demo, Wire, payload, settle, wired
 from tests.transports.mcp.test_resuming import Talker, broken, calling, listening, refusal
 
@@ -40,30 +38,17 @@ LONG = "x" * 70_000
 """More than a stranger may send."""
 
 
-class Nodes:
-    """The nodes of one hub, which can be stopped one by one."""
+class Meetings(list[Meeting]):
+    """The nodes of one hub, as those see them who come to one of them."""
 
-    def __init__(
-        self, meetings: list[Meeting], stops: list[AsyncExitStack], demo: Demo | None
-    ) -> None:
-        self.meetings = meetings
+    def __init__(self, nodes: Nodes, demo: Demo | None) -> None:
+        super().__init__(Meeting(hub, "handshake") for hub in nodes)
+        self.stop = nodes.stop
         self.demo = demo
-        self._stops = stops
-
-    def __iter__(self) -> Any:
-        return iter(self.meetings)
-
-    def __getitem__(self, place: int) -> Meeting:
-        return self.meetings[place]
 
     async def enter(self, handle: str, **options: Any) -> Wire:
         """Someone with a session at the first node."""
-        made = await self[0].hub.accounts.register(handle)
-        return await wired(self[0], made.token, **options)
-
-    async def stop(self, place: int) -> None:
-        """Stop a node in good order."""
-        await self._stops[place].aclose()
+        return await wired(self[0], (await self[0].hub.accounts.register(handle)).token, **options)
 
 
 @pytest.fixture
@@ -73,48 +58,19 @@ def talker() -> Talker:
 
 
 @pytest.fixture
-async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
-    """Two nodes, or as many as a `settings` mark says."""
-    demo = (
-        Demo(talk=request.getfixturevalue("talker")) if "talker" in request.fixturenames else None
-    )
-    async with nodes(tmp_path, demo=demo, **settings_of(request)) as made:
+async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Meetings]:
+    """Two nodes, or as many as a `settings` mark says, with a server behind where one talks."""
+    talks = "talker" in request.fixturenames
+    demo = Demo(talk=request.getfixturevalue("talker")) if talks else None
+    async with several(tmp_path, **settings_of(request)) as nodes:
+        made = Meetings(nodes, demo)
+        for there, stack in zip(made, nodes.stacks, strict=True):
+            stack.push_async_callback(there.everyone_leaves)
+            if demo is not None:
+                there.hub.behind.gateway.attach(demo)
+                await there.hub.behind.gateway.arrived(demo.spec.namespace, demo.inventory())
+                await settle(there, everyone=True)
         yield made
-
-
-@asynccontextmanager
-async def nodes(
-    folder: Path, count: int = 2, demo: Demo | None = None, **values: object
-) -> AsyncIterator[Nodes]:
-    """Hubs on one database and bus, each with an address."""
-    from folkmoot.bus.nats import NatsBus
-    from folkmoot.bus.nats_client import parse_servers
-
-    server, url = NatsProcess(), await postgres.schema_of(folder)
-
-    async def start(number: int, stack: AsyncExitStack) -> Meeting:
-        bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
-        stack.push_async_callback(bus.close)
-        # Nothing here waits for the end of a lease.
-        known = {"master_key": KEY, "store": {"url": url}, "cluster": {"lease_seconds": 60}}
-        given = settings(folder / str(number), **known, **values)
-        hub = await stack.enter_async_context(Hub(given, bus=bus).running())
-        lease: Any = hub.store._lease  # type: ignore[attr-defined]
-        lease.node = msgspec.structs.replace(lease.node, address=hub.base_url)
-        async with hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
-            await lease.renew(connection)
-        there = Meeting(hub, "handshake")
-        stack.push_async_callback(there.everyone_leaves)
-        if demo is not None:
-            hub.behind.gateway.attach(demo)
-            await hub.behind.gateway.arrived(demo.spec.namespace, demo.inventory())
-            await settle(there, everyone=True)
-        return there
-
-    with closing(server):
-        async with AsyncExitStack() as whole:
-            stops = [await whole.enter_async_context(AsyncExitStack()) for _ in range(count)]
-            yield Nodes([await start(n, stack) for n, stack in enumerate(stops)], stops, demo)
 
 
 def held(there: Meeting) -> int:
@@ -124,14 +80,13 @@ def held(there: Meeting) -> int:
 
 def forwarded(there: Meeting) -> int:
     """How many requests a node has forwarded."""
-    assert there.hub._forwarding is not None
     return there.hub._forwarding.forwarded
 
 
 def at(wire: Wire, there: Meeting) -> Wire:
     """The same client at another node."""
     other = Wire(there, wire.token, wire.session)
-    there._people.append(other)  # type: ignore[arg-type] - it leaves like everyone
+    there._people.append(other)  # it leaves like everyone
     return other
 
 
@@ -164,8 +119,7 @@ async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(hub, tal
         answer = {"action": "accept", "content": {"name": "Ann"}}
         told = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
         assert (await wire.post(told)).status == 202
-        result = (await said.rest())[-1]
-        assert result["result"]["content"][0]["text"] == "done Ann"
+        assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done Ann"
 
 
 @pytest.mark.settings(count=3)
@@ -180,8 +134,7 @@ async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(hub, talker
 
 
 async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub):
-    wire = await hub.enter("ann")
-    async with listening(at(wire, hub[1])):
+    async with listening(at(await hub.enter("ann"), hub[1])):
         assert len(hub[0].hub.mcp._exchanges) == 1
     forwarding: Any = hub[1].hub._forwarding
     await nats.until(lambda: not hub[0].hub.mcp._exchanges and not forwarding._passages)
@@ -190,8 +143,7 @@ async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hu
 @pytest.mark.settings(count=3)
 async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub):
     wire = await hub.enter("ann")
-    ended = await hub[1].ask("DELETE", headers=wire.headers({}))
-    assert ended.status == 200
+    assert (await hub[1].ask("DELETE", headers=wire.headers({}))).status == 200
     for there in hub:
         assert (await at(wire, there).post(PING)).status == 404
     # Also when its node is gone, and its id could be opened anew.
@@ -242,11 +194,8 @@ async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub):
 @pytest.mark.settings(count=3)
 async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub):
     wire = await hub.enter("ann")
-    lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
     # Nothing listens there.
-    lease.node = msgspec.structs.replace(lease.node, address="http://127.0.0.1:9")
-    async with hub[0].hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
-        await lease.renew(connection)
+    await move(hub[0].hub, "http://127.0.0.1:9")
     assert await whoami(at(wire, hub[1])) == "ann"
     await nats.until(lambda: held(hub[0]) == 0)
     # The node that had it forwards now.
@@ -258,9 +207,8 @@ async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub):
 @pytest.mark.settings(count=3)
 async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub):
     wire = await wired(hub[0], "")
-    arguments = {"handle": "eve"}
     made = await at(wire, hub[1]).ask(
-        "tools/call", {"name": "msg_register", "arguments": arguments}
+        "tools/call", {"name": "msg_register", "arguments": {"handle": "eve"}}
     )
     assert payload(made["result"])["handle"] == "eve"
     assert await whoami(at(wire, hub[2])) == "eve"
@@ -276,9 +224,7 @@ async def test_another_credential_does_not_open_a_session_at_another_node(hub):
     ann = await hub[0].hub.accounts.register("ann")
     eve = await hub[0].hub.accounts.register("eve")
     wire = await wired(hub[0], ann.token)
-    thief = Wire(hub[1], eve.token, wire.session)
-    hub[1]._people.append(thief)  # type: ignore[arg-type]
-    assert (await thief.post(PING)).status == 404
+    assert (await at(Wire(hub[0], eve.token, wire.session), hub[1]).post(PING)).status == 404
     assert await whoami(at(wire, hub[1])) == "ann"
 
 
@@ -299,10 +245,9 @@ class Balanced(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def has_stream(*meetings: Meeting) -> bool:
+def has_stream(there: Meeting) -> bool:
     """Whether a session has its stream open."""
-    sessions = [each for there in meetings for each in there.hub.mcp._sessions._sessions.values()]
-    return any(session.listens for session in sessions)
+    return any(session.listens for session in there.hub.mcp._sessions._sessions.values())
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
@@ -315,12 +260,11 @@ async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(hub, t
     async def hear(message: Any) -> None:
         heard.append(message)
 
-    http = httpx2.AsyncClient(transport=Balanced(hub.meetings), timeout=60)
-    url = f"{hub[0].url}?token={ann.token}"
+    http = httpx2.AsyncClient(transport=Balanced(hub), timeout=60)
     async with (
         http,
         Client(
-            streamable_http_client(url, http_client=http),
+            streamable_http_client(f"{hub[0].url}?token={ann.token}", http_client=http),
             mode="legacy",
             message_handler=hear,
         ) as client,
@@ -328,9 +272,9 @@ async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(hub, t
         talker.go_on.set()
         for _ in range(6):
             told = await client.call_tool("msg_whoami", {})
-            assert json.loads(told.content[0].text)["handle"] == "ann"  # type: ignore[union-attr]
+            assert json.loads(told.content[0].text)["handle"] == "ann"
             assert not (await client.call_tool("demo_talk", {})).is_error
-        await until(lambda: has_stream(hub[0], hub[1], hub[2]))
+        await until(lambda: any(map(has_stream, hub)))
         await client.subscribe_resource(INBOX)
         writer = await wired(hub[1], bob.token)
         said = {"name": "msg_send", "arguments": {"to": "ann", "body": "hello"}}
@@ -354,20 +298,17 @@ def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
     return msgspec.structs.replace(given, **changes)
 
 
-async def test_what_no_node_has_marked_is_not_served(tmp_path):
-    async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
+async def test_what_no_node_has_marked_is_not_served(hub):
+    async with httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
-        forwarding = hub[1].hub._forwarding
-        assert forwarding is not None
-        marks, clock = forwarding.marks, hub[1].hub.clock
+        marks, clock = hub[1].hub._forwarding.marks, hub[1].hub.clock
         home = hub[0].hub.bus.node
         written = encode(request_of(wire))
 
         async def send(mark: str, body: bytes, method: str = "POST", **headers: str) -> int:
             named = {MARK_HEADER: mark, **headers}
             where = f"{hub[0].hub.base_url}{PATH}"
-            answer = await http.request(method, where, headers=named, content=body)
-            return answer.status_code
+            return (await http.request(method, where, headers=named, content=body)).status_code
 
         def mark(body: bytes = written, to: str = home, late: float = 0.0) -> str:
             return marks.make(to, body, clock.now() - late)
@@ -387,16 +328,14 @@ async def test_what_no_node_has_marked_is_not_served(tmp_path):
         assert await send(mark(strange), strange) == 404
         elsewhere = encode(request_of(wire, path="/v1/rooms"))
         assert await send(mark(elsewhere), elsewhere) == 404, "another path"
-        assert hub[0].hub._forwarding.refused >= 7  # type: ignore[union-attr]
+        assert hub[0].hub._forwarding.refused >= 7
         assert await whoami(at(wire, hub[1])) == "ann"
 
 
-async def test_forwarded_requests_are_bounded_in_size_and_number(tmp_path, monkeypatch):
-    async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
+async def test_forwarded_requests_are_bounded_in_size_and_number(hub, monkeypatch):
+    async with httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
         here, there = (each.hub._forwarding for each in hub)
-        assert here is not None
-        assert there is not None
         large = b"x" * (here._most_bytes + 1)
         mark = there.marks.make(hub[0].hub.bus.node, large, hub[1].hub.clock.now())
         where = f"{hub[0].hub.base_url}{PATH}"
@@ -425,9 +364,8 @@ async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub):
     # The second believes that the third has it, and the third that the second has it.
     homes = [each.hub.mcp._homes for each in hub]
     for one, other in ((1, 2), (2, 1)):
-        address = hub[other].hub.base_url
-        home = NodeHome(hub[other].hub.bus.node, address)
-        homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()  # type: ignore[union-attr]
+        home = NodeHome(hub[other].hub.bus.node, hub[other].hub.base_url)
+        homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()
     assert await whoami(at(wire, hub[1])) == "ann"
     assert [forwarded(there) for there in hub] == [0, 2, 0]
 
@@ -458,7 +396,7 @@ async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub):
     async with stranger.instead_of(hub[0]) as home:
         wire = await hub.enter("ann")
         for _ in range(2):
-            homes._known[wire.session] = home, hub[1].hub.clock.monotonic()  # type: ignore[union-attr]
+            homes._known[wire.session] = home, hub[1].hub.clock.monotonic()
             told = await at(wire, hub[1]).post(PING)
             assert told.status == 502
             assert "may have been done" in told.json()["error"]["message"]
@@ -490,7 +428,6 @@ async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_el
         hub[0].hub.mcp.stop()
         shared = hub[1].hub.store.session_homes
         home = hub[0].hub.bus.node
-        assert shared is not None
         assert await shared.take(full_hash(wire.session), home, home)
         await nats.until(lambda: held(hub[0]) == 0)
         talker.go_on.set()
@@ -502,34 +439,38 @@ async def test_a_session_that_was_closed_is_not_taken_over(hub):
     one, other = [await wired(hub[0], ann.token) for _ in range(2)]
     assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
     shared, home = hub[1].hub.store.session_homes, hub[0].hub.bus.node
-    assert shared is not None
     assert not await shared.take(full_hash(one.session), home, home)
     assert await shared.take(full_hash(other.session), home, home)
 
 
-@pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
+PROXIES = [
+    pytest.param(trusted, found, marks=pytest.mark.settings(http={"trusted_proxies": trusted}))
+    for trusted, found in ((["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1"))
+]
+
+
+@pytest.mark.parametrize(("trusted", "found"), PROXIES)
 async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
-    tmp_path, trusted, found
+    hub, trusted, found
 ):
-    async with nodes(tmp_path, http={"trusted_proxies": trusted}) as hub:
-        wire = await wired(hub[0], "")
-        arrivals: Any = hub[0].hub.mcp._arrivals
-        arrivals.addresses = Addresses([] if trusted else ["127.0.0.1"])
-        arrivals._may_be_direct = True
-        callers: list[Any] = []
-        make = arrivals.exchange
+    wire = await wired(hub[0], "")
+    arrivals: Any = hub[0].hub.mcp._arrivals
+    arrivals.addresses = Addresses([] if trusted else ["127.0.0.1"])
+    arrivals._may_be_direct = True
+    callers: list[Any] = []
+    make = arrivals.exchange
 
-        async def note(*given: Any) -> Any:
-            exchange = await make(*given)
-            callers.append(exchange.caller)
-            return exchange
+    async def note(*given: Any) -> Any:
+        exchange = await make(*given)
+        callers.append(exchange.caller)
+        return exchange
 
-        arrivals.exchange = note
-        for headers in ({"x-forwarded-for": "192.0.2.77"}, {}):
-            assert (await at(wire, hub[1]).post(PING, headers=headers)).status == 200
-        assert [each.address for each in callers] == [found, "127.0.0.1"]
-        # Whoever is on the machine of one node is not on that of another.
-        assert not any(each.is_direct() for each in callers)
+    arrivals.exchange = note
+    for headers in ({"x-forwarded-for": "192.0.2.77"}, {}):
+        assert (await at(wire, hub[1]).post(PING, headers=headers)).status == 200
+    assert [each.address for each in callers] == [found, "127.0.0.1"]
+    # Whoever is on the machine of one node is not on that of another.
+    assert not any(each.is_direct() for each in callers)
 
 
 async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub):
@@ -555,14 +496,7 @@ async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub):
 
 async def opening(there: Meeting, token: str = "") -> int:
     """The status of one more `initialize`."""
-    params = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }
-    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    query = f"?token={token}" if token else ""
-    return (await there.post(message, query=query)).status
+    return (await there.post(INITIALIZE, query=f"?token={token}" if token else "")).status
 
 
 @pytest.mark.settings(quotas={"sessions_per_account": 3})
@@ -573,8 +507,7 @@ async def test_an_account_has_so_many_sessions_at_all_nodes_together(hub, monkey
     # One more ends the one that was not used for longest, though it is elsewhere.
     await wired(hub[1], ann.token)
     assert [held(there) for there in hub] == [2, 1]
-    found = [(await at(wire, hub[1]).post(PING)).status for wire in wires]
-    assert found == [404, 200, 200]
+    assert [(await at(wire, hub[1]).post(PING)).status for wire in wires] == [404, 200, 200]
 
 
 @pytest.mark.settings(quotas={"sessions_per_account": 1})
@@ -583,15 +516,10 @@ async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub):
     async with listening(wire):
         assert await opening(hub[1], wire.token) == 429
     assert await whoami(at(wire, hub[1])) == "ann"
-    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
-    process = hub[1].hub.bus.node
-
-    async def counts_none() -> bool:
-        query = "SELECT SUM(number) FROM session_counts WHERE process = $1"
-        return bool(await pool.fetchval(query, process) == 0)
-
+    pool, process = hub[0].hub.store._pool, hub[1].hub.bus.node
+    count = "SELECT SUM(number) FROM session_counts WHERE process = $1"
     # What was refused counts no longer.
-    await soon(counts_none)
+    await until(lambda: pool.fetchval(count, process), 0)
 
 
 @pytest.mark.settings(count=1)
@@ -612,8 +540,6 @@ async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub):
 @pytest.mark.settings(count=1)
 async def test_counts_that_the_database_did_not_take_are_told_again(hub):
     counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
-    assert counts is not None
-    assert shared is not None
     report, asked = shared.report, 0
 
     async def fail_once(key: str, number: int) -> int:
@@ -623,14 +549,13 @@ async def test_counts_that_the_database_did_not_take_are_told_again(hub):
             raise e.StoreOverloaded("full")
         return await report(key, number)
 
-    shared.report = fail_once  # type: ignore[method-assign]
+    shared.report = fail_once
     counts._note("account x", -1)
     await nats.until(lambda: asked >= 4)
     # Of many numbers for one key the last is stored, not the largest.
     await asyncio.gather(*(report("account y", number) for number in (1, 3, 2)))
-    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
-    found = await pool.fetch("SELECT number FROM session_counts WHERE number > 0")
-    assert [row[0] for row in found] == [2]
+    count = "SELECT number FROM session_counts WHERE number > 0"
+    assert [row[0] for row in await hub[0].hub.store._pool.fetch(count)] == [2]
 
 
 @pytest.mark.settings(count=3, mcp={"max_anonymous_sessions": 2})
@@ -648,19 +573,10 @@ async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(hub, mon
     ann = await hub[0].hub.accounts.register("ann")
     await wired(hub[0], ann.token)
     wire = await wired(hub[1], ann.token)
-    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+    pool = hub[0].hub.store._pool
     # As after a crash of the database's server.
     await pool.execute("TRUNCATE session_counts")
-
-    async def counted() -> bool:
-        told = await pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1")
-        return bool(told == 4)
-
-    await soon(counted)
+    await until(lambda: pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1"), 4)
     assert [await opening(there, ann.token) for there in hub] == [503, 503]
     assert (await hub[0].ask("DELETE", headers=wire.headers({}))).status == 200
-
-    async def has_room() -> bool:
-        return await opening(hub[0], ann.token) == 200
-
-    await soon(has_room)
+    await until(lambda: opening(hub[0], ann.token), 200)

@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pytest
 from folkmoot import app
 from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_place
-from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.serve import hub_report, readiness
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
@@ -31,34 +30,30 @@ from folkmoot.relay.upstream.node_messages import NodeCall, encode_json
 from folkmoot.relay.upstream.nodes import LinkService
 from folkmoot.relay.upstream.single import SingleBackend
 from folkmoot.settings import GatewaySpec
-from folkmoot.settings.backends import BackendSpec
 from folkmoot.store.postgres.backends import NodeBackends
 from folkmoot.transports import limits
 from folkmoot.transports.mcp import forwarding
 from tests import nats, postgres
 from tests.conftest import settings_of as marked
+from tests.faults.backends import operator
 from tests.harness import ask
 from tests.interaction.room_client import ROOM, chat, joined
-from tests.mcp_harness import Meeting, settings
-from tests.nodes import KEY, settings_of
+from tests.mcp_harness import Meeting, settings, until
+from tests.nodes import KEY, Nodes, move, node, port, several
 from tests.process import Process
 from tests.relay.upstream.scripted import SERVER, Told, call, resumed, seen, spec
-from tests.test_two_hubs import port, soon
 from tests.transports.mcp.gateway_support import wired
 from tests.transports.rest.support import Asker
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
-LEASE_SECONDS = 60.0
-"""No test waits for the end of a lease, unless it says so."""
-
 
 class LinkedNodes:
     """Nodes of a hub with one server that only one of them links."""
 
-    def __init__(self, hubs: list[Hub], stops: list[AsyncExitStack]) -> None:
+    def __init__(self, hubs: Nodes) -> None:
         self.hubs = hubs
-        self._stops = stops
+        self.stop = hubs.stop
 
     def __getitem__(self, place: int) -> SingleBackend:
         backend = self.hubs[place].behind.fleet.backends["demo"]
@@ -71,16 +66,11 @@ class LinkedNodes:
     async def up(self, *places: int) -> None:
         """Wait until nodes use the server."""
         for place in places:
+            await until(lambda place=place: self.uses(place))
 
-            async def listed(place: int = place) -> bool:
-                parts = self.hubs[place].behind.gateway.catalogue.parts
-                return self[place].state is BackendState.UP and "demo" in parts
-
-            await soon(listed)
-
-    async def stop(self, place: int) -> None:
-        """Stop a node in good order."""
-        await self._stops[place].aclose()
+    def uses(self, place: int) -> bool:
+        parts = self.hubs[place].behind.gateway.catalogue.parts
+        return self[place].state is BackendState.UP and "demo" in parts
 
     async def homes(self) -> list[int]:
         """The nodes that link the server."""
@@ -89,8 +79,7 @@ class LinkedNodes:
 
 async def pid(backend: SingleBackend) -> int:
     """The process of the server that answers."""
-    answer = await backend.request(call("echo", repeatable=True))
-    return int(answer.result["pid"])
+    return int((await backend.request(call("echo", repeatable=True))).result["pid"])
 
 
 async def answers_anew(backend: SingleBackend, before: int) -> None:
@@ -101,7 +90,7 @@ async def answers_anew(backend: SingleBackend, before: int) -> None:
             return await pid(backend) != before
         return False
 
-    await soon(other)
+    await until(other)
 
 
 async def begun_call(backend: SingleBackend) -> asyncio.Task[Any]:
@@ -113,6 +102,9 @@ async def begun_call(backend: SingleBackend) -> asyncio.Task[Any]:
     return calling
 
 
+SINGLE = GatewaySpec(backends={"demo": spec(single=True, everyone=True, new_tools="list")})
+
+
 @pytest.fixture
 async def there(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LinkedNodes]:
     """Two nodes and a server, or as many nodes as a `settings` mark says."""
@@ -121,32 +113,14 @@ async def there(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 
 
 @asynccontextmanager
-async def linked(
-    folder: Path,
-    count: int = 2,
-    *,
-    lease_seconds: float = LEASE_SECONDS,
-    given: BackendSpec | None = None,
-) -> AsyncIterator[LinkedNodes]:
-    """Nodes, started one after the other, so that the first links the server."""
-    wanted = given or spec(single=True, everyone=True, new_tools="list")
-    async with AsyncExitStack() as whole:
-        stops = [await whole.enter_async_context(AsyncExitStack()) for _ in range(count)]
-        there = LinkedNodes([], stops)
-        for number, stack in enumerate(stops):
-            hub = await node(folder, number, wanted, lease_seconds)
-            there.hubs.append(await stack.enter_async_context(hub.running()))
-            await there.up(number)
-        yield there
+async def linked(folder: Path, count: int = 2, **options: Any) -> AsyncIterator[LinkedNodes]:
+    """Nodes of which the first links the server."""
 
+    async def begun(nodes: Nodes) -> None:
+        await LinkedNodes(nodes).up(len(nodes) - 1)
 
-async def node(folder: Path, number: int, wanted: BackendSpec, lease_seconds: float) -> Hub:
-    url = await postgres.schema_of(folder)
-    known = settings(folder / "data", master_key=KEY, store={"url": url, "connections": 3})
-    known = settings_of(known, number)
-    cluster = msgspec.structs.replace(known.cluster, lease_seconds=lease_seconds)
-    known = msgspec.structs.replace(known, cluster=cluster)
-    return Hub(known, gateway=GatewaySpec(backends={"demo": wanted}))
+    async with several(folder, count, begun=begun, gateway=SINGLE, **options) as nodes:
+        yield LinkedNodes(nodes)
 
 
 async def test_on_one_node_such_a_server_is_like_any_other(tmp_path):
@@ -167,8 +141,7 @@ async def test_one_node_links_it_and_all_of_them_use_it(there):
     assert [there.view(place).connections for place in range(3)] == [1, 0, 0]
     assert {there.view(place).server for place in range(3)} == {"scripted"}
     large = {"text": "x" * 300_000, "number": 2**60}
-    answer = await there[2].request(call("echo", large=large))
-    assert answer.result["said"] == {"large": large}
+    assert (await there[2].request(call("echo", large=large))).result["said"] == {"large": large}
     # What it lists anew is listed everywhere.
     await there[1].request(call("grow", name="more"))
     gateways = [hub.behind.gateway for hub in there.hubs]
@@ -177,8 +150,7 @@ async def test_one_node_links_it_and_all_of_them_use_it(there):
     )
     # The operator of another node can have it linked anew.
     before = await pid(there[1])
-    socket = there.hubs[1].settings.data_folder / "control.sock"
-    await asyncio.to_thread(ask_socket, socket, "folkmoot/server_restart", {"namespace": "demo"})
+    await operator(there.hubs[1], "folkmoot/server_restart", namespace="demo")
     await answers_anew(there[1], before)
     await there.up(0, 1, 2)
     assert len(await there.homes()) == 1
@@ -208,11 +180,7 @@ async def test_progress_logs_questions_and_cancellation_pass_between_nodes(there
     calling = await begun_call(backend)
     assert not await seen(backend, "notifications/cancelled")
     calling.cancel()
-
-    async def cancelled() -> bool:
-        return len(await seen(backend, "notifications/cancelled")) == 1
-
-    await soon(cancelled)
+    await until(lambda: seen(backend, "notifications/cancelled"))
     # An error of the server's own, and one of the node that links it.
     answer = await backend.request(UpstreamRequest(method="nothing/such", params={}))
     assert "Method not found" in str(answer.error)
@@ -234,7 +202,7 @@ async def test_someone_at_another_node_is_asked_by_the_server(there):
         tools = await wire.ask("tools/list", {})
         return "demo_ask" in {each["name"] for each in tools["result"]["tools"]}
 
-    await soon(listed)
+    await until(listed)
     answer: dict[str, Any] = {"action": "accept", "content": {"which": "this"}}
     async with wire.streamed(asking) as events:
         async for message in events:
@@ -267,7 +235,7 @@ async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(there):
         return bool(changes[place].things)
 
     for place in range(2):
-        await soon(lambda place=place: heard(place))
+        await until(lambda place=place: heard(place))
     for stop in stops:
         stop()
 
@@ -281,14 +249,9 @@ async def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_don
     before = await pid(there[0])
     slow = [asyncio.create_task(there[place].request(call("slow", nap=1.0))) for place in range(2)]
     await nats.until(lambda: there[0].in_flight == 2)
-    socket = there.hubs[0].settings.data_folder / "control.sock"
-    await asyncio.to_thread(ask_socket, socket, "folkmoot/drain", {})
+    await operator(there.hubs[0], "folkmoot/drain")
     assert {(await each).result["pid"] for each in slow} == {before}
-
-    async def moved() -> bool:
-        return await there.homes() == [1]
-
-    await soon(moved)
+    await until(there.homes, [1])
     await there.up(0, 1)
     after = await pid(there[1])
     assert after != before
@@ -423,12 +386,12 @@ async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_
 
 async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(there):
     before = await pid(there[0])
-    lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
+    lease: Any = there.hubs[0].store._lease
     lease._lease.ended()
     assert not there[0].is_here
     with pytest.raises(e.BackendUnavailable):
         await there[0].request_here(call("echo"))
-    async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
+    async with there.hubs[0].store._pool.acquire() as connection:
         await lease.renew(connection)
     await answers_anew(there[1], before)
     await there.up(0, 1)
@@ -441,8 +404,7 @@ async def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(there, tmp
     monkeypatch.setattr(single, "WAIT_SECONDS", 0.5)
     nowhere = f"http://127.0.0.1:{nats.free_port()}"
     await move(there.hubs[0], nowhere)
-    wanted = spec(single=True, everyone=True)
-    async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
+    async with (await node(tmp_path, 1, gateway=SINGLE)).running() as hub:
         backend = hub.behind.fleet.backends["demo"]
         await nats.until(lambda: backend.state is BackendState.DOWN)
         with pytest.raises(e.BackendUnavailable) as refused:
@@ -470,8 +432,7 @@ async def test_a_node_whose_own_address_is_wrong_says_so(tmp_path, monkeypatch, 
         found = (each for each in caplog.records if each.levelno == logging.WARNING)
         return [each.address for each in found if hasattr(each, "address")]
 
-    hub = await node(tmp_path, 0, spec(single=True), LEASE_SECONDS)
-    right = hub.settings
+    right = (await node(tmp_path, 0)).settings
     nowhere = f"http://127.0.0.1:{nats.free_port()}"
     cluster = msgspec.structs.replace(right.cluster, address=nowhere)
     wrong = msgspec.structs.replace(right, cluster=cluster)
@@ -487,21 +448,12 @@ async def test_a_node_whose_own_address_is_wrong_says_so(tmp_path, monkeypatch, 
             found = await asyncio.to_thread(list, check_place(known, Paths(known.data_folder)))
             assert [each.level for each in found if each.subject == "address"] == [level]
         # It knows itself where it is.
-        assert hub._forwarding is not None
         await hub._forwarding.check_own(NodeHome(hub.bus.node, right.cluster.address))
         assert warned() == [nowhere]
         assert hub._forwarding.answers_at_own
         assert json.loads((await ask(port(hub), "/health/ready")).body)["address"]["ok"]
         report = await asyncio.to_thread(hub_report, Paths(wrong.data_folder))
         assert readiness(report) == []
-
-
-async def move(hub: Hub, address: str) -> None:
-    """Have the other nodes think that a node is somewhere else."""
-    store: Any = hub.store
-    store._lease.node = msgspec.structs.replace(store._lease.node, address=address)
-    async with store._pool.acquire() as connection:
-        await store._lease.renew(connection)
 
 
 @pytest.mark.settings(count=3)
@@ -513,7 +465,6 @@ async def test_of_nodes_that_take_it_at_once_one_has_it(there):
         )
         assert len({each.process for each in found if each is not None}) == 1
     first = homes[0]
-    assert first is not None
     await first.release("other0")
     found = await asyncio.gather(*(each.find("other0") for each in homes if each))
     assert all(each is None or each.process != first.process for each in found)

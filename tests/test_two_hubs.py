@@ -7,9 +7,8 @@ PostgreSQL, which hear of it through NATS, or read of it in the store where NATS
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,24 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.bus import MemoryBus
-from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
-from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
 from folkmoot.store import SqliteStore
 from tests import nats, postgres
+from tests.faults.backends import operator
 from tests.gateway.scripted import Scripted
 from tests.gateway.scripted import tool as definition
 from tests.harness import Answer, ask, reached
 from tests.interaction.room_client import ROOM, Closed, joined
-from tests.mcp_harness import modern, settings
+from tests.mcp_harness import call_tool, payload, settings, until
 from tests.nats import NatsProcess
+from tests.nodes import KEY, port, several
 from tests.store.test_changes import Unreachable
 from tests.transports.events.support import following
 from tests.transports.rest.support import Asker
 
-KEY = "ab" * 32
 NOT_AUTHENTICATED, NO_SUCH_ROOM, LOADED_AGAIN = 4401, 4404, 1011
-WAIT_SECONDS = 60.0
 WAYS = pytest.mark.parametrize("cut", [False, True], ids=["nats", "without-nats"])
 
 NEEDED = [*postgres.NEEDED, *nats.NEEDED]
@@ -49,6 +46,7 @@ NODES_BOTH_WAYS = pytest.mark.parametrize("way", [WITH_NATS, WITHOUT_NATS])
 NODES_CUT_OFF = pytest.mark.parametrize("way", [WITHOUT_NATS])
 
 SAID = "mcp.notification.notifications/chat/message"
+DENIED = "capability_denied"
 DENY = {"handle": "ann", "patterns": ["!mcp.request.tools/call:msg/threads"]}
 
 
@@ -63,64 +61,27 @@ class Pair:
     def __iter__(self) -> Iterator[Hub]:
         return iter((self.first, self.second))
 
+    async def people(self, *handles: str) -> list[Any]:
+        """New accounts, at the first hub."""
+        return [await self.first.accounts.register(handle) for handle in handles]
+
     async def call(self, hub: Hub, token: str, tool: str, /, **arguments: Any) -> Answer:
-        message, headers = modern("tools/call", name=tool, arguments=arguments)
-        headers |= {
-            "authorization": f"Bearer {token}",
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-        }
-        body = json.dumps(message).encode()
-        return await ask(port(hub), "/mcp", method="POST", headers=headers, body=body)
+        return await call_tool(port(hub), token, tool, **arguments)
 
-    async def operate(self, name: str, /, **arguments: Any) -> Any:
-        """What the operator of the first hub asks."""
-        socket = self.first.settings.data_folder / "control.sock"
-        return await asyncio.to_thread(ask_socket, socket, name, arguments)
-
-    async def soon(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Have something hold in the second hub: at once, or soon where it is another node."""
+    async def soon(self, ask: Callable[[], Any], wanted: Any) -> None:
+        """Have the second hub answer so: at once, or soon where it is another node."""
         if self._at_once:
-            assert await holds()
+            assert await ask() == wanted
         else:
-            await soon(holds)
+            await until(ask, wanted)
 
     async def status(self, token: str) -> int:
         """How the second hub answers whoever has a token."""
         return (await self.call(self.second, token, "msg/whoami")).status
 
-    async def refuses(self, token: str) -> None:
-        """Have the second hub refuse a token."""
-
-        async def refused() -> bool:
-            return await self.status(token) == 401
-
-        await self.soon(refused)
-
-    async def denies(self, token: str, *, denied: bool = True) -> None:
-        """Have the second hub deny or allow what `DENY` takes away."""
-
-        async def judged() -> bool:
-            told = payload(await self.call(self.second, token, "msg/threads"))
-            return told.get("code") == ("capability_denied" if denied else None)
-
-        await self.soon(judged)
-
-
-def port(hub: Hub) -> int:
-    return int(hub.base_url.rpartition(":")[2])
-
-
-def payload(answer: Answer) -> Any:
-    """What a tool answered."""
-    return json.loads(answer.json()["result"]["content"][0]["text"])
-
-
-async def soon(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds in the other node."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not await holds():  # noqa: ASYNC110 - the other node does not tell
-            await asyncio.sleep(0.05)
+    async def verdict(self, token: str) -> str:
+        """By which code the second hub denies what `DENY` takes away."""
+        return payload(await self.call(self.second, token, "msg/threads")).get("code", "")
 
 
 async def close_code(seat: Any) -> int:
@@ -131,46 +92,12 @@ async def close_code(seat: Any) -> int:
 
 
 @asynccontextmanager
-async def on_one_store(folder: Path) -> AsyncIterator[Pair]:
-    bus = MemoryBus()
-    store = await SqliteStore.open(folder / "shared.db", bus=bus)
-
-    def hub(name: str) -> Hub:
-        return Hub(settings(folder / name, master_key=KEY), store=store, bus=bus)
-
-    try:
-        async with hub("one").running() as first, hub("two").running() as second:
-            yield Pair(first, second, at_once=True)
-    finally:
-        await bus.close()
-        await store.close()
-
-
-@asynccontextmanager
 async def several_nodes(
-    folder: Path, names: Sequence[str] = ("one", "two"), *, cut: bool = False
+    folder: Path, count: int = 2, *, cut: bool = False
 ) -> AsyncIterator[list[Hub]]:
-    """A hub for each name, with a store and a bus of its own; NATS goes once they run, if `cut`."""
-    from folkmoot.bus.nats import NatsBus
-    from folkmoot.bus.nats_client import parse_servers
-
-    server, url = NatsProcess(), await postgres.schema_of(folder)
-
-    @asynccontextmanager
-    async def hub(name: str) -> AsyncIterator[Hub]:
-        bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
-        try:
-            # No test waits for the end of a lease.
-            cluster = {"lease_seconds": 20}
-            given = settings(folder / name, master_key=KEY, store={"url": url}, cluster=cluster)
-            async with Hub(given, bus=bus).running() as running:
-                yield running
-        finally:
-            await bus.close()
-
-    with closing(server):
-        async with AsyncExitStack() as stack:
-            found = [await stack.enter_async_context(hub(name)) for name in names]
+    """Nodes with a NATS of their own, which goes once they run, if `cut`."""
+    with closing(NatsProcess()) as server:
+        async with several(folder, count, bus=server.url, lease_seconds=20) as found:
             if cut:
                 server.kill()
             yield found
@@ -179,12 +106,19 @@ async def several_nodes(
 @pytest.fixture
 async def hubs(tmp_path: Path, way: str) -> AsyncIterator[Pair]:
     """Two hubs that share what `way` says."""
-    if way == "one-store":
-        async with on_one_store(tmp_path) as pair:
-            yield pair
-    else:
+    if way != "one-store":
         async with several_nodes(tmp_path, cut=way == "without-nats") as found:
             yield Pair(*found)
+        return
+    store = await SqliteStore.open(tmp_path / "shared.db", bus=MemoryBus())
+    one, two = (
+        Hub(settings(tmp_path / name, master_key=KEY), store=store, bus=store.bus)
+        for name in ("one", "two")
+    )
+    async with one.running() as first, two.running() as second:
+        yield Pair(first, second, at_once=True)
+    await store.bus.close()
+    await store.close()
 
 
 async def test_a_hub_listens_on_the_bus_of_its_store_and_on_no_other(tmp_path):
@@ -223,7 +157,7 @@ async def test_a_token_that_one_hub_revokes_opens_nothing_in_the_other(hubs):
     ):
         assert await hubs.status(made.token) == 200
         await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
-        await hubs.refuses(made.token)
+        await hubs.soon(lambda: hubs.status(made.token), 401)
         assert await close_code(seat) == NOT_AUTHENTICATED
         while not await source.ended():
             pass
@@ -239,25 +173,21 @@ async def test_whoever_is_suspended_by_one_hub_is_refused_by_the_other(hubs):
     await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
     async with joined(port(hubs.second), ann.token) as seat:
         await hubs.first.accounts.suspend(ann.account, suspended=True)
-        await hubs.refuses(ann.token)
+        await hubs.soon(lambda: hubs.status(ann.token), 401)
         assert await close_code(seat) == NOT_AUTHENTICATED
     await hubs.first.accounts.suspend(ann.account, suspended=False)
-
-    async def welcome() -> bool:
-        return await hubs.status(ann.token) == 200
-
-    await hubs.soon(welcome)
+    await hubs.soon(lambda: hubs.status(ann.token), 200)
 
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere")
 async def test_what_one_hub_grants_and_revokes_holds_in_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
-    await hubs.denies(ann.token, denied=False)
-    await hubs.operate("folkmoot/grant", **DENY)
-    await hubs.denies(ann.token)
-    await hubs.operate("folkmoot/revoke", **DENY)
-    await hubs.denies(ann.token, denied=False)
+    await hubs.soon(lambda: hubs.verdict(ann.token), "")
+    await operator(hubs.first, "folkmoot/grant", **DENY)
+    await hubs.soon(lambda: hubs.verdict(ann.token), DENIED)
+    await operator(hubs.first, "folkmoot/revoke", **DENY)
+    await hubs.soon(lambda: hubs.verdict(ann.token), "")
 
 
 @ALL_WAYS
@@ -267,10 +197,10 @@ async def test_a_changed_handle_is_the_handle_in_the_other_hub(hubs):
     assert b"ann" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
     await hubs.first.accounts.change_handle(ann.account, "anna_b")
 
-    async def renamed() -> bool:
-        return b"anna_b" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
+    async def handle() -> str:
+        return payload(await hubs.call(hubs.second, ann.token, "msg/whoami"))["handle"]
 
-    await hubs.soon(renamed)
+    await hubs.soon(handle, "anna_b")
 
 
 @ALL_WAYS
@@ -287,11 +217,7 @@ async def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(hub
     await gateways[0].arrived("files", new)
     assert [len(gateway.catalogue.rows("tools")) for gateway in gateways] == [0, 0]
     assert await gateways[0].accept("files") == ["files:read"]
-
-    async def offered() -> bool:
-        return len(gateways[1].catalogue.rows("tools")) == 1
-
-    await soon(offered)
+    await until(lambda: len(gateways[1].catalogue.rows("tools")) == 1)
     assert await gateways[1].pins.diff() == []
 
 
@@ -306,8 +232,7 @@ async def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offere
     for gateway in gateways:
         gateway.attach(Scripted("files"))
         for text in ("old", "new"):
-            tools = (definition("read", description=text),)
-            await gateway.arrived("files", Inventory(tools=tools))
+            await gateway.arrived("files", Inventory(tools=(definition("read", description=text),)))
     second = gateways[1].pins
     judge = second.judge
 
@@ -357,7 +282,10 @@ async def test_a_room_that_its_owner_changes_or_removes_is_so_at_the_other_node(
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
     owner = await hubs.first.rooms.authenticate(ann.token)
-    async with joined(port(hubs.first), ann.token), joined(port(hubs.second), ann.token) as seat:
+    async with (
+        joined(port(hubs.first), ann.token),
+        joined(port(hubs.second), ann.token) as seat,
+    ):
         await hubs.first.rooms.change(owner, ROOM, read_patch({"capabilities": ["chat.*"]}))
         assert (await hubs.second.rooms.get(owner, ROOM)).capabilities == ["chat.*"]
         await hubs.first.rooms.delete(owner, ROOM)
@@ -379,8 +307,7 @@ async def test_a_room_is_changed_at_a_node_that_does_not_own_it(hubs):
 
 @NODES
 async def test_people_at_different_nodes_are_in_one_room_until_one_is_put_out(hubs):
-    ann = await hubs.first.accounts.register("ann")
-    bob = await hubs.first.accounts.register("bob")
+    ann, bob = await hubs.people("ann", "bob")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
     say = {"room": ROOM, "text": "here I am"}
     async with (
@@ -393,21 +320,19 @@ async def test_people_at_different_nodes_are_in_one_room_until_one_is_put_out(hu
         await here.kind(SAID)
         path = f"/v1/rooms/{ROOM}/participants/bob"
         signed = {"authorization": f"Bearer {ann.token}"}
-        done = await ask(port(hubs.first), path, method="DELETE", headers=signed)
-        assert done.status == 200
+        assert (await ask(port(hubs.first), path, method="DELETE", headers=signed)).status == 200
         await close_code(there)
 
-    async def out() -> bool:
+    async def is_out() -> bool:
         told = await hubs.call(hubs.second, bob.token, "room/say", **say)
         return b'"isError":true' in told.body
 
-    await soon(out)
+    await until(is_out)
 
 
 @NODES
 async def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_ask(hubs):
-    ann = await hubs.first.accounts.register("ann")
-    bob = await hubs.first.accounts.register("bob")
+    ann, bob = await hubs.people("ann", "bob")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
 
     async def heard() -> list[str]:
@@ -448,8 +373,7 @@ async def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_
 
 @NODES_BOTH_WAYS
 async def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(hubs):
-    ann = await hubs.first.accounts.register("ann")
-    bob = await hubs.first.accounts.register("bob")
+    ann, bob = await hubs.people("ann", "bob")
     waiting = asyncio.ensure_future(hubs.call(hubs.second, ann.token, "msg/inbox", wait=50))
     await asyncio.sleep(0.2)
     await hubs.call(hubs.first, bob.token, "msg/send", to="ann", body="hush")
@@ -460,8 +384,7 @@ async def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_othe
 @ONE_STORE
 @pytest.mark.requirement("events.hold-everywhere")
 async def test_what_happens_in_one_hub_is_followed_in_the_other(hubs):
-    ann = await hubs.first.accounts.register("ann")
-    bob = await hubs.first.accounts.register("bob")
+    ann, bob = await hubs.people("ann", "bob")
     async with following(Asker(port(hubs.second), ann.token)) as source:
         await hubs.call(hubs.first, bob.token, "msg/send", to="ann", body="hush")
         assert (await source.event())[0] == "mail.received"
@@ -478,14 +401,14 @@ async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and
     ann = await hubs.first.accounts.register("ann")
     made = await hubs.first.accounts.authentication.create(ann.account, "phone")
     assert await hubs.status(made.token) == 200
-    await hubs.denies(ann.token, denied=False)
-    hubs.second.store._log.connected = Unreachable()  # type: ignore[attr-defined]
+    await hubs.soon(lambda: hubs.verdict(ann.token), "")
+    hubs.second.store._log.connected = Unreachable()
     await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
-    await hubs.refuses(made.token)
-    await hubs.operate("folkmoot/grant", **DENY)
-    await hubs.denies(ann.token)
-    await hubs.operate("folkmoot/revoke", **DENY)
-    await hubs.denies(ann.token, denied=False)
+    await hubs.soon(lambda: hubs.status(made.token), 401)
+    await operator(hubs.first, "folkmoot/grant", **DENY)
+    await hubs.soon(lambda: hubs.verdict(ann.token), DENIED)
+    await operator(hubs.first, "folkmoot/revoke", **DENY)
+    await hubs.soon(lambda: hubs.verdict(ann.token), "")
 
 
 @NODES_CUT_OFF

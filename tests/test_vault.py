@@ -85,8 +85,7 @@ def test_a_vault_shows_no_key_and_is_not_pickled():
 @pytest.mark.requirement("rest.data-key-wrapped")
 async def test_the_data_key_is_made_once_and_found_again(store, vault):
     sealed = vault.seal("subject", "row", b"hello")
-    again = await Vault.load(store, OLD)
-    assert again.open("subject", "row", sealed) == b"hello"
+    assert (await Vault.load(store, OLD)).open("subject", "row", sealed) == b"hello"
     assert len(await store.read(wraps)) == 1
 
 

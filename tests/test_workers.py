@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis.configuration import storage_directory
 
 from tests import workers
+from tests.process import ran
 
 CONFTEST = """
 import threading, time
@@ -55,15 +55,9 @@ def run(folder: Path, fault: str, *arguments: str) -> tuple[int, str, list[str]]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     # Hypothesis makes its tables of Unicode, which takes longer than all else, where it finds none.
     tables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(storage_directory().path.absolute())}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-        cwd=folder,
-        env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **tables},
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+    env = {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **tables}
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments)
+    done = ran(*command, cwd=folder, env=env)
     return done.returncode, done.stdout + done.stderr, (folder / "ran").read_text().splitlines()
 
 
@@ -73,23 +67,23 @@ def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path):
         "    if number in (5, 20): os.kill(os.getpid(), signal.SIGKILL)\n"
         "    if number == 7: pytest.skip('seven is odd')"
     )
-    status, output, ran = run(tmp_path, fault, "-rA")
+    status, output, wrote = run(tmp_path, fault, "-rA")
     assert status == pytest.ExitCode.TESTS_FAILED, output
     assert "3 failed, 36 passed, 1 skipped" in output
     assert "assert 3 != 3" in output
     assert output.count("The process that ran this test was ended by signal 9.") >= 2
     assert "seven is odd" in output
-    assert sorted(int(line) for line in ran if line.isdecimal()) == list(range(40))
+    assert sorted(int(line) for line in wrote if line.isdecimal()) == list(range(40))
     # What each of them printed is its own, and nobody else's.
     assert output.count("said by 4 ") == 1
 
 
 @pytest.mark.long
 def test_the_first_failure_may_end_the_run(tmp_path):
-    status, output, ran = run(tmp_path, "assert False", "-x")
+    status, output, wrote = run(tmp_path, "assert False", "-x")
     assert status == pytest.ExitCode.TESTS_FAILED, output
     assert "stopping after 1 failures" in output
-    assert len(ran) < 40
+    assert len(wrote) < 40
 
 
 @pytest.mark.long

@@ -8,33 +8,33 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import Row, SqlStatement, SqlValue, Store, Tx, Unit
+from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
+from tests.clocks import NOON, StillClock
 from tests.store.support import Gate
 from tests.stores import ON_POSTGRES, open_store
 
 T = TypeVar("T")
 
 DAY = 86_400
-START = 1_700_000_000
+START = NOON
 
 
-class SetClock:
-    """A clock that stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.time = float(START)
+class SetClock(StillClock):
+    """A clock that is never at the beginning of a second."""
 
     def now(self) -> float:
-        return self.time + 0.75
-
-    def monotonic(self) -> float:
-        return self.time
+        return self.seconds + 0.75
 
     def advance(self, seconds: float) -> None:
-        self.time += seconds
+        self.seconds += seconds
+
+
+RECORDED = {"execute", "fetch", "fetch_one", "together", "fetch_numbered"}
 
 
 class RecordingTx:
@@ -44,30 +44,15 @@ class RecordingTx:
         self._tx = tx
         self._statements = statements
 
-    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
-        self._statements.append((sql, params))
-        return await self._tx.execute(sql, params)
-
-    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-        self._statements.append((sql, params))
-        return await self._tx.fetch(sql, params)
-
-    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
-        self._statements.append((sql, params))
-        return await self._tx.fetch_one(sql, params)
-
-    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
-        self._statements += statements
-        return await self._tx.together(*statements)
-
-    async def fetch_numbered(
-        self, name: str, sql: str, params: Sequence[SqlValue] = ()
-    ) -> Row | None:
-        self._statements.append((sql, params))
-        return await self._tx.fetch_numbered(name, sql, params)
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tx, name)
+        do = getattr(self._tx, name)
+
+        async def recorded(*given: Any) -> Any:
+            named = given[1:] if name == "fetch_numbered" else given
+            self._statements += given if name == "together" else [(*named, ())[:2]]
+            return await do(*given)
+
+        return recorded if name in RECORDED else do
 
 
 class RecordingStore:
@@ -141,6 +126,15 @@ class World:
             await self.accounts.may_write_to(tx, sender, recipient)
 
         await self.store.read(query)
+
+
+async def refused(
+    action: Awaitable[object], error: type[Exception], match: str | None = None
+) -> str:
+    """What is said to someone who asks for what they cannot have."""
+    with pytest.raises(error, match=match) as told:
+        await action
+    return str(getattr(told.value, "message", ""))
 
 
 @asynccontextmanager

@@ -57,8 +57,7 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it():
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_that_was_seen_costs_no_statement(world):
-    new = await world.register("alice")
+async def test_a_token_that_was_seen_costs_no_statement(world, new):
     assert await world.accounts.authenticate(new.token) == new.account
     before = len(world.store.statements)
     for _ in range(10):
@@ -67,8 +66,7 @@ async def test_a_token_that_was_seen_costs_no_statement(world):
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_an_account_read_while_it_was_recovered_is_not_remembered(world):
-    new = await world.register("alice")
+async def test_an_account_read_while_it_was_recovered_is_not_remembered(world, new):
     accounts = world.accounts
 
     async def recover_meanwhile() -> None:
@@ -82,8 +80,7 @@ async def test_an_account_read_while_it_was_recovered_is_not_remembered(world):
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world):
-    new = await world.register("alice")
+async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world, new):
     accounts = world.accounts
     gate = world.store.in_unit = Gate()
 

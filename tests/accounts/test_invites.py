@@ -5,7 +5,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import START
+from tests.accounts.support import START, refused
 
 BODY = "Come along, there is cake \U0001f370"
 
@@ -30,9 +30,8 @@ async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_seal
 
 @pytest.mark.requirement("invite.claimed-at-registration", "invite.pending-message")
 async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_transaction(
-    world,
+    world, alice
 ):
-    alice = await world.join("alice")
     code = await world.accounts.create_invite(alice, BODY)
     assert (await world.accounts.invitation(code)).state == "valid"
     welcomed: list[tuple[str, str | None, str | None]] = []
@@ -57,8 +56,7 @@ async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_sa
 
 
 @pytest.mark.requirement("invite.bad-code-creates-nothing")
-async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world):
-    alice = await world.join("alice")
+async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world, alice):
     code = await world.accounts.create_invite(alice)
     await world.accounts.register("first", invite_code=code)
     with pytest.raises(e.InviteClaimed, match=r"^This invite has already been claimed\.$"):
@@ -85,10 +83,8 @@ async def test_a_registration_that_fails_leaves_its_invite_unclaimed(world):
 
     alice = await world.join("alice")
     code = await world.accounts.create_invite(alice, BODY)
-    with pytest.raises(e.HandleTaken):
-        await world.accounts.register("alice", invite_code=code)
-    with pytest.raises(LookupError):
-        await world.accounts.register("bobby", invite_code=code, also=welcome)
+    await refused(world.accounts.register("alice", invite_code=code), e.HandleTaken)
+    await refused(world.accounts.register("bobby", invite_code=code, also=welcome), LookupError)
     assert (await world.accounts.invitation(code)).state == "valid"
     assert await world.accounts.count() == 1
     await world.accounts.register("bobby", invite_code=code)
@@ -103,10 +99,8 @@ async def test_without_an_invite_nobody_learns_which_names_are_taken(world):
 
 @pytest.mark.parametrize("message", ["x" * 26, "x" * 1_000_000, "half \ud83c"])
 @pytest.mark.settings(max_message_characters=25)
-async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world, message):
-    alice = await world.join("alice")
-    with pytest.raises(e.ArgumentInvalid, match="message"):
-        await world.accounts.create_invite(alice, message)
+async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world, alice, message):
+    await refused(world.accounts.create_invite(alice, message), e.ArgumentInvalid, "message")
     assert await world.rows("SELECT * FROM invites") == []
     await world.accounts.create_invite(alice, "\U0001f370" * 25)
 

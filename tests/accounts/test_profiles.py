@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, world
+from tests.accounts.support import DAY, START, refused, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -37,10 +37,8 @@ async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_
 
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
-async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world):
-    alice = await world.join("alice")
-    with pytest.raises(e.NothingToUpdate, match=r"^No fields to update\.$"):
-        await world.accounts.set_profile(alice)
+async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world, alice):
+    await refused(world.accounts.set_profile(alice), e.NothingToUpdate, r"^No fields to update\.$")
     for privacy in ("", "PUBLIC", "friends", "public\n"):
         with pytest.raises(e.PrivacyInvalid, match=r"^Invalid privacy level\.$"):
             await world.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
@@ -60,17 +58,14 @@ async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world):
         ("client_public_key", KEY[:-4]),
     ],
 )
-async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(world, field, value):
-    alice = await world.join("alice")
+async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(world, alice, field, value):
     fields: dict[str, Any] = {"status": "fine", field: value}
-    with pytest.raises(e.ArgumentInvalid, match=field):
-        await world.accounts.set_profile(alice, **fields)
+    await refused(world.accounts.set_profile(alice, **fields), e.ArgumentInvalid, field)
     assert await world.accounts.account(alice.id) == alice
 
 
 @pytest.mark.requirement("tool.change-handle.output")
-async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(world):
-    new = await world.register("alice")
+async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(world, new):
     assert await world.accounts.authenticate(new.token) == new.account
     change = await world.accounts.change_handle(new.account, "alice_v2")
     seen = await world.accounts.authenticate(new.token)
@@ -79,8 +74,7 @@ async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_on
     assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
 
-async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world):
-    alice = await world.join("alice")
+async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world, alice):
     for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
         with pytest.raises(e.ArgumentInvalid, match="payload_formats"):
             await world.accounts.set_profile(alice, payload_formats=wrong)
@@ -89,5 +83,4 @@ async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world
     assert told.payload_formats == "mail-1 mail-2"
     same = await world.accounts.set_profile(alice, client_public_key=KEY, bio="Here.")
     assert same.payload_formats == "mail-1 mail-2"
-    gone = await world.accounts.set_profile(alice, client_public_key="")
-    assert gone.payload_formats == ""
+    assert (await world.accounts.set_profile(alice, client_public_key="")).payload_formats == ""

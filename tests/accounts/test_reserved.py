@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.accounts import Account, Accounts, Policy, ReservedNames
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, World
+from tests.accounts.support import DAY, START, World, refused
 from tests.store.support import Gate
 
 SPELLINGS = ("gina", "GINA", "@gina", "@Gina")
@@ -25,12 +25,6 @@ def with_names(policy: Policy = "open") -> Callable[[World], Accounts]:
         return Accounts(here.store, here.clock, here.vault, policy=policy, reserved=names)
 
     return make
-
-
-async def refused(action: object, error: type[e.FolkmootError]) -> str:
-    with pytest.raises(error) as told:
-        await action  # type: ignore[misc]
-    return told.value.message
 
 
 def contents(folder: Path) -> bytes:
@@ -92,8 +86,7 @@ async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     assert (await accounts.invitation(made.code)).handle == "gina"
     told = await refused(accounts.register("mallory", invite_code=made.code), e.InviteUnknown)
     assert told == "This invite was made for another handle."
-    gina = await accounts.register("GINA", invite_code=f" {made.code}\n")
-    assert gina.account.handle == "gina"
+    assert (await accounts.register("GINA", invite_code=f" {made.code}\n")).account.handle == "gina"
     await refused(accounts.register("gina", invite_code=made.code), e.InviteClaimed)
     assert (await accounts.invitation(made.code)).state == "claimed"
     assert made.code.encode() not in contents(tmp_path)
@@ -179,12 +172,8 @@ async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world)
     code = (await accounts.invite_for("gina")).code
     several = [accounts.register("gina", invite_code=code) for _ in range(4)]
     ended = await asyncio.gather(*several, return_exceptions=True)
-    assert sorted(type(each).__name__ for each in ended) == [
-        "InviteClaimed",
-        "InviteClaimed",
-        "InviteClaimed",
-        "Registered",
-    ]
+    names = sorted(type(each).__name__ for each in ended)
+    assert names == [*["InviteClaimed"] * 3, "Registered"]
 
 
 @pytest.mark.sqlite("stops its writer's thread")
@@ -222,8 +211,7 @@ async def test_nobody_registers_as_or_changes_to_someone_official(world):
     for name in ("admiral", "rooted", "alice", "bob", "spammer", "user", "agent", "helper"):
         await accounts.register(name)
     invite = await accounts.invite_for("support")
-    desk = await accounts.register("support", invite_code=invite.code)
-    assert desk.account.handle == "support"
+    assert (await accounts.register("support", invite_code=invite.code)).account.handle == "support"
 
 
 async def test_whoever_has_an_official_name_keeps_it(world):

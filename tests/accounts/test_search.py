@@ -17,22 +17,10 @@ async def found(here: World, viewer: Account, query: str) -> list[str]:
 @pytest.mark.requirement(
     "tool.search-users.contains", "tool.search-users.output", "handle.localhost"
 )
-async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(world):
-    viewer = await world.join("viewer")
+async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(world, viewer):
     await world.join("alice", display_name="Straße Ümläut", bio="Hello!")
     await world.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
-    for query in (
-        "a",
-        "LI",
-        "ice",
-        "alice",
-        "Alic",
-        "@alice",
-        "@ALICE@localhost",
-        "straSSE",
-        "e üm",
-        "ÜMLÄUT",
-    ):
+    for query in ("a", "LI", "ice", "Alic", "@alice", "@ALICE@localhost", "straSSE", "e üm", "ÜM"):
         assert await found(world, viewer, query) == ["alice"], query
     for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
         assert await found(world, viewer, query) == ["bobby"], query
@@ -44,8 +32,7 @@ async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case
 
 
 @pytest.mark.requirement("tool.search-users.literal")
-async def test_percent_and_underscore_mean_themselves(world):
-    viewer = await world.join("viewer")
+async def test_percent_and_underscore_mean_themselves(world, viewer):
     await world.join("percent", display_name="100% wool")
     await world.join("under_score")
     await world.join("backslash", display_name="a\\b*c?d[e]'f\"g")
@@ -60,8 +47,7 @@ async def test_percent_and_underscore_mean_themselves(world):
 
 
 @pytest.mark.requirement("privacy.contacts-only-search")
-async def test_someone_contacts_only_is_found_by_the_two_names_alone(world):
-    viewer = await world.join("viewer")
+async def test_someone_contacts_only_is_found_by_the_two_names_alone(world, viewer):
     alice = await world.join("alice", privacy="contacts_only", bio="for friends", status="here")
     [seen] = await world.accounts.search(viewer, "alice")
     assert (seen.handle, seen.display_name) == ("alice", "alice")
@@ -99,8 +85,7 @@ async def test_someone_private_is_found_by_those_in_their_own_contacts_alone(wor
     assert await found(world, viewer, "alice") == ["alice"]
 
 
-async def test_a_changed_name_is_found_and_the_one_before_is_not(world):
-    viewer = await world.join("viewer")
+async def test_a_changed_name_is_found_and_the_one_before_is_not(world, viewer):
     alice = await world.join("alice", display_name="First Name")
     await world.accounts.set_profile(alice, display_name="Second Name")
     assert await found(world, viewer, "first") == []
@@ -111,8 +96,7 @@ async def test_a_changed_name_is_found_and_the_one_before_is_not(world):
 
 
 @pytest.mark.requirement("tool.search-users.limit")
-async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(world):
-    viewer = await world.join("viewer")
+async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(world, viewer):
     for number in range(70):
         await world.join(f"someone_{number}")
     await world.join("someone")
@@ -126,15 +110,13 @@ async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(world):
 
 
 @pytest.mark.parametrize("query", ["\0", "a\0", "\ud800", "x" * 101, "x" * 1_000_000, "\u202e"])
-async def test_what_no_name_holds_finds_nobody_and_asks_nothing(world, query):
-    viewer = await world.join("viewer")
+async def test_what_no_name_holds_finds_nobody_and_asks_nothing(world, viewer, query):
     world.store.statements.clear()
     assert await world.accounts.search(viewer, query) == []
     assert world.store.statements == []
 
 
-async def test_all_pages_of_candidates_are_read_until_enough_match(world):
-    viewer = await world.join("viewer")
+async def test_all_pages_of_candidates_are_read_until_enough_match(world, viewer):
     # Every one has all grams of the query, and only the last have it in one piece.
     for number in range(205):
         await world.join(f"nearly_{number}", display_name="abcd bcde")
@@ -171,9 +153,8 @@ async def test_every_question_is_answered_from_an_index(world):
 
 
 async def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_rarest_gram(
-    world,
+    world, viewer
 ):
-    viewer = await world.join("viewer")
     for number in range(60):
         await world.join(f"common_{number}")
     await world.join("common_rare")
@@ -204,8 +185,7 @@ async def crowd(here: World, count: int, names: str) -> None:
     await here.inner.write(unit)
 
 
-async def test_a_name_that_very_many_have_is_found_by_a_short_read(world):
-    viewer = await world.join("viewer")
+async def test_a_name_that_very_many_have_is_found_by_a_short_read(world, viewer):
     await crowd(world, 1_100, "Alice Johnson")
     before = world.inner.stats().given_up_reads
     for query in ("alice", "johnson", "Alice John", "alice_johnson_"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.app import Hub
-from tests.bridge.support import Town
+from tests.bridge.support import Desk, Town
 from tests.harness import serving
 from tests.mcp_harness import settings
 
@@ -24,3 +24,13 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
                 yield there
             finally:
                 await there.close()
+
+
+@pytest.fixture
+async def ada(town: Town) -> Desk:
+    return (await town.people("ada"))[0]
+
+
+@pytest.fixture
+async def bob(town: Town) -> Desk:
+    return (await town.people("bob"))[0]

@@ -178,12 +178,17 @@ class Desk:
             return (await client.post(url, content=body, headers=headers)).content
 
 
-def in_messages(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:
-    """A lie about every message that is shown."""
+def in_pages(change: Callable[[list[Any]], list[Any]]) -> Lie:
+    """A lie about the messages of every page."""
 
     def lie(tool: str, _: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any] | None:
         if "messages" not in answer:
             return None
-        return {**answer, "messages": [change(dict(message)) for message in answer["messages"]]}
+        return {**answer, "messages": change(answer["messages"])}
 
     return lie
+
+
+def in_messages(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:
+    """A lie about every message that is shown."""
+    return in_pages(lambda messages: [change(dict(message)) for message in messages])

@@ -71,8 +71,7 @@ def sent_boxes(there: Town) -> list[dict[str, str]]:
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_any_other_client_reads_what_the_bridge_sends(town):
-    [ada] = await town.people("ada")
+async def test_any_other_client_reads_what_the_bridge_sends(town, ada):
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Grüße 🛶\n{}")
     assert sent["bridge"]["mode"] == "e2e"
@@ -86,8 +85,7 @@ async def test_any_other_client_reads_what_the_bridge_sends(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes", "bridge.first-key")
-async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town):
-    [ada] = await town.people("ada")
+async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town, ada):
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
     me, bob = ada.bridge.device.owner, encode(bytes(app.key.public_key))
@@ -118,10 +116,8 @@ async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town):
-    ada, bob = await town.people("ada", "bob")
-    profile = await ada.call("msg/lookup", handle="bob")
-    assert profile["payload_formats"] == [VERSION]
+async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town, ada, bob):
+    assert (await ada.call("msg/lookup", handle="bob"))["payload_formats"] == [VERSION]
 
     def silent(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any]:
         return {name: it for name, it in answer.items() if name != "payload_formats"}
@@ -146,8 +142,7 @@ async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town):
-    [ada] = await town.people("ada")
+async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town, ada):
     hub = ada.bridge.device.hub
     assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
     own = ada.bridge.device.owner
@@ -192,8 +187,7 @@ SPECIFIED = [
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_refusals_have_the_specifications_shape_and_words(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_refusals_have_the_specifications_shape_and_words(town, ada, bob):
     town.calls.clear()
     for tool, told, sentence in SPECIFIED:
         assert await ada.refused(tool, **told) == {"error": sentence}, told
@@ -206,8 +200,7 @@ async def test_refusals_have_the_specifications_shape_and_words(town):
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town, ada, bob):
     for privacy, sentence in (
         ("contacts_only", "Cannot send message to this user."),
         ("private", "User not found."),
@@ -218,8 +211,7 @@ async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(to
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_what_the_hub_refuses_is_told_as_it_is(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_what_the_hub_refuses_is_told_as_it_is(town, ada, bob):
     await bob.call("msg/block", handle="ada")
     told = await ada.refused("msg/send", to="bob", body="x")
     assert told == {"error": "Cannot send message to this user."}
@@ -240,8 +232,7 @@ async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town)
 
 
 @pytest.mark.requirement("bridge.first-key")
-async def test_a_key_is_called_verified_once_it_was_compared(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_key_is_called_verified_once_it_was_compared(town, ada, bob):
     first = await ada.call("msg/send", to="bob", body="One.")
     assert (first["bridge"]["verified"], first["bridge"]["key"]) == (False, "new")
     assert fingerprint(bob.bridge.device.owner) in first["bridge"]["note"]
@@ -250,22 +241,18 @@ async def test_a_key_is_called_verified_once_it_was_compared(town):
     assert (second["bridge"]["verified"], second["bridge"]["key"]) == (False, "pinned")
     [_, one] = (await bob.call("msg/inbox"))["messages"]
     assert (one["bridge"]["verified"], one["bridge"]["key"]) == (False, "pinned")
-    ledger = ada.bridge.ledger
-    ledger.note_verified(ada.bridge.device.owner, "bob", bob.bridge.device.owner)
+    ada.bridge.ledger.note_verified(ada.bridge.device.owner, "bob", bob.bridge.device.owner)
     third = await ada.call("msg/send", to="bob", body="Three.")
     assert third["bridge"] == {"mode": "e2e", "verified": True, "key": "verified"}
     await bob.call("msg/change_handle", new_handle="robert")
-    renamed = await ada.call("msg/send", to="bob", body="Four.")
-    assert renamed["bridge"]["verified"] is True
+    assert (await ada.call("msg/send", to="bob", body="Four."))["bridge"]["verified"] is True
     page = await ada.call("msg/thread", thread_id=first["thread_id"])
     assert [it["bridge"]["verified"] for it in page["messages"]] == [True] * 4
     assert (await ada.call("msg/lookup", handle="bob"))["bridge"]["verified"] is True
 
 
-async def test_a_message_is_answered_by_the_beginning_of_its_id(town):
-    ada, bob = await town.people("ada", "bob")
-    sent = await bob.call("msg/send", to="ada", body="Well?")
-    name = sent["message_id"]
+async def test_a_message_is_answered_by_the_beginning_of_its_id(town, ada, bob):
+    name = (await bob.call("msg/send", to="ada", body="Well?"))["message_id"]
     for known in (False, True):
         again = await ada.call("msg/reply", message_id=name[:8].upper(), body="Yes.")
         assert again["bridge"]["mode"] == "e2e"
@@ -275,12 +262,10 @@ async def test_a_message_is_answered_by_the_beginning_of_its_id(town):
             await ada.call("msg/inbox")
 
 
-async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_admitted(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_told(town, ada, bob):
     town.calls.clear()
     given = {"to": "bob", "body": "Once.", "idempotency_key": "k"}
-    request = {"name": "msg_send", "arguments": given}
-    await ada.request("tools/call", **request)
+    await ada.request("tools/call", name="msg_send", arguments=given)
     [told] = [told for tool, told in town.calls if tool == "msg/send"]
     assert told["idempotency_key"] == "k"
     assert "body" not in told

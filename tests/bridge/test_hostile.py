@@ -11,7 +11,7 @@ from folkmoot.bridge.crypto import DeviceKey, fingerprint, seal
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import Response
-from tests.bridge.support import Desk, Lie, Town, in_messages
+from tests.bridge.support import Desk, Lie, Town, in_messages, in_pages
 
 
 def naming(key: Any, handle: str = "bob") -> Lie:
@@ -36,15 +36,13 @@ async def one_shown(reader: Desk, tool: str = "msg/inbox", **arguments: Any) -> 
 
 def not_shown(message: dict[str, Any]) -> str:
     """That a message is not shown as if all were well; why."""
-    assert message["body"] is None
-    assert message["bridge"]["mode"] == "not_verified"
+    assert (message["body"], message["bridge"]["mode"]) == (None, "not_verified")
     assert message["bridge"]["verified"] is False
     assert "encrypted_payload" not in message
     return str(message["error"])
 
 
-async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town, ada, bob):
     await ada.call("msg/send", to="bob", body="First.")
     town.calls.clear()
     mallory = DeviceKey.fresh()
@@ -60,8 +58,7 @@ async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town):
     assert sent_to_hub(town) == []
 
 
-async def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(town, ada, bob):
     first = await bob.call("msg/send", to="ada", body="First.")
     await ada.call("msg/inbox")
     town.calls.clear()
@@ -84,8 +81,7 @@ async def account_of(there: Town, handle: str) -> Any:
     return await there.hub.store.read(find)
 
 
-async def test_a_swapped_key_does_not_slip_in_under_another_handle(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_a_swapped_key_does_not_slip_in_under_another_handle(town, ada, bob):
     await ada.call("msg/send", to="bob", body="First.")
     town.calls.clear()
     key = DeviceKey.fresh().public
@@ -95,24 +91,15 @@ async def test_a_swapped_key_does_not_slip_in_under_another_handle(town):
         return moved if tool == "msg/lookup" else None
 
     town.lie = lie
-    error = await ada.refused("msg/send", to="bob", body="x")
-    assert error["code"] == "peer_key_changed"
+    assert (await ada.refused("msg/send", to="bob", body="x"))["code"] == "peer_key_changed"
     assert sent_to_hub(town) == []
 
 
-NO_KEYS: list[Any] = [
-    base64.b64encode(bytes(32)).decode(),
-    base64.b64encode(b"\x01" + bytes(31)).decode(),
-    base64.b64encode(bytes.fromhex("ec" + "ff" * 30 + "7f")).decode(),
-    base64.b64encode(bytes(31)).decode(),
-    "not base64!",
-    7,
-    {"key": "x"},
-]
+NO_SECRETS = (bytes(32), b"\x01" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f"), bytes(31))
+NO_KEYS = [*(base64.b64encode(it).decode() for it in NO_SECRETS), "not base64!", 7, {"key": "x"}]
 
 
-async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town, ada, bob):
     for key in NO_KEYS:
         town.lie = naming(key)
         error = await ada.refused("msg/send", to="bob", body="Secret.")
@@ -123,8 +110,7 @@ async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town):
     assert sent_to_hub(town) == []
 
 
-async def test_a_changed_sender_key_is_not_taken_for_the_senders(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_changed_sender_key_is_not_taken_for_the_senders(town, ada, bob):
     await ada.call("msg/send", to="bob", body="True.")
     assert (await one_shown(bob))["body"] == "True."
     mallory = DeviceKey.fresh()
@@ -148,8 +134,7 @@ async def test_a_changed_sender_key_is_not_taken_for_the_senders(town):
 
 
 @pytest.mark.parametrize("remembered", [True, False])
-async def test_my_own_words_handed_back_as_an_answer_are_recognised(town, remembered):
-    ada, bob = await town.people("ada", "bob")
+async def test_my_own_words_handed_back_as_an_answer_are_recognised(town, ada, bob, remembered):
     sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
     if not remembered:
         with ada.bridge.ledger.changing() as db:
@@ -172,15 +157,13 @@ async def test_my_own_words_handed_back_as_an_answer_are_recognised(town, rememb
     not_shown(await one_shown(ada, "msg/thread", thread_id=sent["thread_id"]))
 
 
-async def test_their_words_are_not_shown_as_mine(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_their_words_are_not_shown_as_mine(town, ada, bob):
     sent = await bob.call("msg/send", to="ada", body="I owe you nothing.")
     key = ada.bridge.device.owner
 
     def claim(message: dict[str, Any]) -> dict[str, Any]:
         box = {**message["encrypted_payload"], "sender_public_key": key}
-        both = {"from_handle": "ada", "to_handle": "bob"}
-        return {**message, **both, "encrypted_payload": box}
+        return {**message, "from_handle": "ada", "to_handle": "bob", "encrypted_payload": box}
 
     await ada.call("msg/send", to="bob", body="Pinned.")
     town.lie = in_messages(claim)
@@ -189,17 +172,10 @@ async def test_their_words_are_not_shown_as_mine(town):
     not_shown(page["messages"][1])
 
 
-async def test_an_old_message_shown_as_a_new_one_is_recognised(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_an_old_message_shown_as_a_new_one_is_recognised(town, ada, bob):
     await ada.call("msg/send", to="bob", body="Open the gate.")
 
-    def doubled(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
-        if "messages" not in answer:
-            return None
-        [first] = answer["messages"]
-        return {**answer, "messages": [{**first, "id": "again"}, first]}
-
-    town.lie = doubled
+    town.lie = in_pages(lambda messages: [{**messages[0], "id": "again"}, *messages])
     again, first = (await bob.call("msg/inbox"))["messages"]
     assert first["body"] == "Open the gate."
     assert first["id"] in not_shown(again)
@@ -209,8 +185,7 @@ async def test_an_old_message_shown_as_a_new_one_is_recognised(town):
     assert (await one_shown(bob))["body"] == "Open the gate."
 
 
-async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(town, ada, bob):
     await ada.call("msg/send", to="bob", body="Sealed.")
     town.lie = in_messages(lambda message: {**message, "encryption_mode": "server_assisted"})
     shown = await one_shown(bob)
@@ -273,9 +248,7 @@ async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown
     for_eve = await ada.call("msg/send", to="eve", body="For Eve alone.")
     page = await ada.bridge.device.hub.call("msg/thread", thread_id=for_eve["thread_id"])
     stolen = {**page["messages"][0], "to_handle": "bob", "thread_id": one["thread_id"]}
-    town.lie = lambda tool, _, answer: (
-        {**answer, "messages": [stolen]} if "messages" in answer else None
-    )
+    town.lie = in_pages(lambda _: [stolen])
     assert "written to @eve, not you" in not_shown(await one_shown(bob))
 
     await town.person("mia")
@@ -287,19 +260,16 @@ async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown
     assert "written by @ada" in not_shown(await one_shown(fresh))
 
 
-async def test_a_message_that_became_another_under_its_id_is_not_shown(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_message_that_became_another_under_its_id_is_not_shown(town, ada, bob):
     await ada.call("msg/send", to="bob", body="No.")
     await ada.call("msg/send", to="bob", body="Yes.")
     yes, no = (await bob.call("msg/inbox"))["messages"]
 
-    def swapped(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
-        if "messages" not in answer:
-            return None
-        first, second = answer["messages"]
-        return {"messages": [{**first, "id": no["id"]}, {**second, "id": yes["id"]}]}
+    def swapped(messages: list[Any]) -> list[Any]:
+        first, second = messages
+        return [{**first, "id": no["id"]}, {**second, "id": yes["id"]}]
 
-    town.lie = swapped
+    town.lie = in_pages(swapped)
     for message in (await bob.call("msg/inbox"))["messages"]:
         not_shown(message)
     await ada.call("msg/send", to="bob", body="Never mind.")
@@ -317,23 +287,20 @@ UNREADABLE: list[Any] = [
 ]
 
 
-async def test_an_answer_that_the_bridge_cannot_read_is_not_shown(town):
-    [ada] = await town.people("ada")
+async def test_an_answer_that_the_bridge_cannot_read_is_not_shown(town, ada):
     for result in UNREADABLE:
         town.result = result
         assert "so it is not shown" in (await ada.refused("msg/inbox"))["error"]
 
 
-async def test_an_answer_to_what_was_not_asked_is_not_shown(town):
-    [ada] = await town.people("ada")
+async def test_an_answer_to_what_was_not_asked_is_not_shown(town, ada):
     page = {"content": [{"type": "text", "text": '{"messages": [{"body": "Forged."}]}'}]}
     unasked = Response(id=1_000_000, result=page)
     with pytest.raises(e.AnswerInvalid, match="not asked"):
         await ada.pass_through(unasked, MessageDirection.SERVER_TO_CLIENT)
 
 
-async def test_strange_messages_hide_no_others(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_strange_messages_hide_no_others(town, ada, bob):
     await ada.call("msg/send", to="bob", body="Here.")
     strange: list[Any] = [
         7,
@@ -346,14 +313,8 @@ async def test_strange_messages_hide_no_others(town):
          "id": "2", "thread_id": "t", "from_handle": "ada", "to_handle": "bob"},
     ]  # fmt: skip
 
-    def lie(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any] | None:
-        if "messages" not in answer:
-            return None
-        return {**answer, "messages": [*strange, *answer["messages"]]}
-
-    town.lie = lie
+    town.lie = in_pages(lambda messages: [*strange, *messages])
     page = await bob.call("msg/inbox")
-    assert page["messages"][-1]["body"] == "Here."
-    assert page["bridge"]["not_shown"] == len(strange)
+    assert (page["messages"][-1]["body"], page["bridge"]["not_shown"]) == ("Here.", len(strange))
     for message in page["messages"][:-1]:
         not_shown(message)

@@ -130,8 +130,7 @@ def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path, ring):
     found = store.find(HUB, "ada")
     assert found is not None
     assert found.current.written() == made.current.written()
-    rotated = store.rotate(HUB, "ada", DeviceKey.fresh(), 0)
-    assert rotated.current.written() in ring.kept.values()
+    assert store.rotate(HUB, "ada", DeviceKey.fresh(), 0).current.written() in ring.kept.values()
     ring.kept.clear()
     with pytest.raises(e.DeviceKeyUnusable, match="keyring no longer has"):
         store.find(HUB, "ada")
@@ -161,8 +160,7 @@ def test_keys_go_to_another_device_under_a_passphrase(tmp_path):
 
 
 def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path):
-    keys = KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0)
-    content = pack(keys, [], WORDS, CHEAP)
+    content = pack(KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0), [], WORDS, CHEAP)
     with pytest.raises(e.DeviceKeyUnusable, match="passphrase is wrong"):
         unpack(content, WORDS + "!", "key.json")
     export = json.loads(content)

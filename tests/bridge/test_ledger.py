@@ -91,8 +91,7 @@ def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(tmp_path, 
 def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.note_sent(ME, "box", "bob", "key")
-    first = ledger.by_digest(ME, "box")
-    assert first == SeenLetter("box", None, None, "bob", True, "key")
+    assert ledger.by_digest(ME, "box") == SeenLetter("box", None, None, "bob", True, "key")
     ledger.note_place(ME, "box", "id", "thread")
     ledger.note_place(ME, "box", "other", "thread")
     assert ledger.by_id(ME, "id") == SeenLetter("box", "id", "thread", "bob", True, "key")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
-import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from folkmoot.bus import limits
+from folkmoot.bus.nats import NatsBus
 from folkmoot.bus.nats_client import NatsConnection
-from folkmoot.core.ports import Event
 from tests import nats
-from tests.certificates import certificate
-from tests.contract.test_bus import receive
+from tests.contract.test_bus import until_received
 from tests.faults.cluster import Cable, Cut
-from tests.nats import NatsProcess, node, until
+from tests.nats import node, two_nodes, until
 
 pytestmark = nats.NEEDED
 
@@ -29,12 +28,16 @@ RESET = struct.pack("ii", 1, 0)
 
 
 @asynccontextmanager
-async def cabled(port: int) -> AsyncIterator[tuple[Cable, int]]:
-    """A cable to a server on this machine, and the port where it begins."""
-    cable = Cable(partial(asyncio.open_connection, "127.0.0.1", port))
-    begins = await cable.lay()
+async def cabled(url: str = "", **options: Any) -> AsyncIterator[tuple[Cable, NatsBus, NatsBus]]:
+    """Two nodes that know each other; a cable leads the first one to its server."""
+    url, key = url or nats.SHARED[0].url, secrets.token_bytes(32)
+    start, _, port = url.rpartition(":")
+    cable = Cable(partial(asyncio.open_connection, "127.0.0.1", int(port)))
+    near = f"{start}:{await cable.lay()}"
     try:
-        yield cable, begins
+        async with node(near, key, **options) as one, node(url, key, **options) as two:
+            await until(lambda: one.peers == two.peers == 1)
+            yield cable, one, two
     finally:
         await cable.close()
 
@@ -53,37 +56,21 @@ def tear(cable: Cable, *, reset: bool) -> None:
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("encrypted", [False, True])
 @pytest.mark.timeout(120)
-async def test_a_bus_comes_back_however_its_connection_ends(tmp_path, encrypted, reset):
-    chain, key = certificate(tmp_path)
-    options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
-    server = NatsProcess(*options)
-    scheme = "tls" if encrypted else "nats"
-    trusted = ssl.create_default_context(cafile=str(chain))
-    try:
-        shared = b"k" * 32
-        async with (
-            cabled(server.port) as (cable, port),
-            node(f"{scheme}://127.0.0.1:{port}", shared, tls=trusted) as one,
-            node(f"{scheme}://127.0.0.1:{server.port}", shared, tls=trusted) as two,
-        ):
-            await until(lambda: one.peers == two.peers == 1)
-            subscription = await two.subscribe("a")
-            for busy in (False, True, True):
-                before = one._client
-                tear(cable, reset=reset)
-                while one._client in (before, None):
-                    if busy:
-                        one.emit("b", "x" * 1_000)
-                    await asyncio.sleep(0.001)
-                found: list[Any] = []
-                while Event("a", busy) not in found:
-                    one.emit("a", busy)
-                    found += await receive(subscription, 1)
-            # And it closes while its connection ends.
+async def test_a_bus_comes_back_however_its_connection_ends(secured, encrypted, reset):
+    url = secured.url if encrypted else ""
+    async with cabled(url, tls=secured.trusting) as (cable, one, two):
+        subscription = await two.subscribe("a")
+        for busy in (False, True, True):
+            before = one._client
             tear(cable, reset=reset)
-            one.emit("b", "x")
-    finally:
-        server.kill()
+            while one._client in (before, None):
+                if busy:
+                    one.emit("b", "x" * 1_000)
+                await asyncio.sleep(0.001)
+            await until_received(one, subscription, busy)
+        # And it closes while its connection ends.
+        tear(cable, reset=reset)
+        one.emit("b", "x")
 
 
 async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(monkeypatch, caplog):
@@ -114,33 +101,20 @@ async def test_a_bus_whose_frames_cannot_be_written_connects_again(monkeypatch, 
             raise error
         await write(client, *given)
 
-    shared = b"w" * 32
-    async with node(key=shared) as one, node(key=shared) as two:
-        await until(lambda: one.peers == two.peers == 1)
+    async with two_nodes() as (one, two):
         subscription = await two.subscribe("a")
         monkeypatch.setattr(NatsConnection, "write", fails_once)
-        found: list[Any] = []
-        while Event("a", 1) not in found:
-            one.emit("a", 1)
-            found += await receive(subscription, 1)
+        await until_received(one, subscription, 1)
         assert failed[0] not in (one._client, two._client)
 
 
 @pytest.mark.timeout(120)
 async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(monkeypatch):
-    from folkmoot.bus import nats_client
-
     # The system would give the connection up.
-    monkeypatch.setattr(nats_client, "SILENT_SECONDS", 300.0)
-    shared = b"s" * 32
-    async with (
-        cabled(nats.SHARED[0].port) as (cable, port),
-        node(f"nats://127.0.0.1:{port}", shared) as one,
-        node(key=shared) as two,
-    ):
+    monkeypatch.setattr("folkmoot.bus.nats_client.SILENT_SECONDS", 300.0)
+    async with cabled() as (cable, one, two):
         came: list[int] = []
         two.receive(lambda _, message: came.append(len(message)))
-        await until(lambda: one.peers == two.peers == 1)
         cable.cut(Cut.HELD)
         sent = 0
         while one.send(two.node, b"x" * 1_000_000):
@@ -160,15 +134,9 @@ async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(monke
 
 @pytest.mark.timeout(120)
 async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not():
-    shared = b"h" * 32
-    async with (
-        cabled(nats.SHARED[0].port) as (cable, port),
-        node(f"nats://127.0.0.1:{port}", shared) as one,
-        node(key=shared) as two,
-    ):
+    async with cabled() as (cable, one, two):
         came: list[bytes] = []
         two.receive(lambda _, message: came.append(message))
-        await until(lambda: one.peers == two.peers == 1)
         large = [bytes([number]) * 2_500_000 for number in range(4)]
         for message in large:
             before = one._client
@@ -187,9 +155,7 @@ async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole
 
 
 async def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(caplog):
-    shared = b"f" * 32
-    async with node(key=shared) as one, node(key=shared) as two:
-        await until(lambda: one.peers == two.peers == 1)
+    async with two_nodes() as (one, two):
         before, receive_frame = two._client, two._accept
         failures = [LookupError("a fault")]
 

@@ -8,7 +8,6 @@ import random
 import secrets
 import signal
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, suppress
@@ -26,12 +25,13 @@ from folkmoot.core.ports import Event, Missed
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
 from tests import nats
-from tests.certificates import certificate
 from tests.conftest import settings_of
-from tests.contract.test_bus import receive
+from tests.contract.test_bus import receive, until_received
 from tests.nats import NatsProcess, node, two_nodes, until
 
 pytestmark = nats.NEEDED
+
+MIB = 1024 * 1024
 
 
 @pytest.fixture
@@ -42,26 +42,6 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NatsProce
     yield found
     found.resume()
     found.kill()
-
-
-class Secured(NamedTuple):
-    """A server with TLS, and whoever trusts its certificate."""
-
-    process: NatsProcess
-    trusting: ssl.SSLContext
-    chain: Path
-
-    @property
-    def url(self) -> str:
-        return self.process.url.replace("nats://", "tls://")
-
-
-@pytest.fixture
-def secured(tmp_path: Path) -> Iterator[Secured]:
-    chain, key = certificate(tmp_path)
-    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
-    yield Secured(server, ssl.create_default_context(cafile=str(chain)), chain)
-    server.kill()
 
 
 @pytest.fixture
@@ -100,11 +80,19 @@ def is_event(message: Any) -> bool:
     return ".events" in message.subject and len(message.data) > OVERHEAD
 
 
+async def refused(url: str, why: str) -> str:
+    """Be refused by a server, and be told so in these words."""
+    with pytest.raises(errors.BusUnreachable, match=why) as refusal:
+        async with node(url):
+            pass
+    return str(refusal.value)
+
+
 async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte():
     async with two_nodes() as (one, two):
         heard: list[Event] = []
-        one.listen("room.>", heard.append)
-        two.listen("room.>", heard.append)
+        for bus in (one, two):
+            bus.listen("room.>", heard.append)
         subscription = await two.subscribe("room.*")
         one.emit("room.2", {"text": "ü"})
         assert heard == [Event("room.2", {"text": "ü"})]
@@ -114,8 +102,7 @@ async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte():
         large = "x" * (limits.MAX_EVENT - 2)
         one.emit("room.2", large)
         assert await receive(subscription, 1) == [Event("room.2", large)]
-        assert not one.dropped
-        assert not two.dropped
+        assert one.dropped == two.dropped == {}
 
 
 async def test_what_belongs_to_a_node_stays_there():
@@ -132,26 +119,16 @@ async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size():
     key = secrets.token_bytes(32)
     async with node(key=key) as one, node(key=key) as two, node(key=key) as three:
         await until(lambda: one.peers == two.peers == three.peers == 2)
-        got: list[tuple[str, bytes]] = []
-        wrong: list[tuple[str, bytes]] = []
-        two.receive(lambda *message: got.append(message))
-        three.receive(lambda *message: wrong.append(message))
+        got: list[tuple[Any, ...]] = []
+        for bus in (two, three):
+            bus.receive(lambda *message, bus=bus: got.append((bus, *message)))
         # The default server takes payloads of 1 MiB; a room message may have as much.
-        sizes = [
-            0,
-            1,
-            1_000,
-            1024 * 1024 - OVERHEAD,
-            1024 * 1024,
-            3_000_000,
-            limits.MAX_SENT_BYTES,
-        ]
+        sizes = (0, 1, 1_000, MIB - OVERHEAD, MIB, 3_000_000, limits.MAX_SENT_BYTES)
         sent = [secrets.token_bytes(size) for size in sizes]
         for message in sent:
             await until(partial(one.send, two.node, message))
         await until(lambda: len(got) == len(sent))
-        assert got == [(one.node, message) for message in sent]
-        assert wrong == []
+        assert got == [(two, one.node, message) for message in sent]
         with pytest.raises(errors.EventTooLarge):
             one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
 
@@ -238,16 +215,12 @@ async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed():
             found += await receive(subscription, 1)
         await until(lambda: two.dropped["forged"])
         # Some of the flood may still wait there, and cost this one too.
-        while Event("a", "after") not in found:
-            one.emit("a", "after")
-            found += await receive(subscription, 1)
+        await until_received(one, subscription, "after")
         assert two.is_connected
 
 
 async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(monkeypatch):
-    from folkmoot.bus import nats as module
-
-    monkeypatch.setattr(module, "MAX_OUTBOX", 4)
+    monkeypatch.setattr("folkmoot.bus.nats.MAX_OUTBOX", 4)
     async with two_nodes() as (one, two):
         subscription = await two.subscribe("a")
         # A pulse would take a place.
@@ -281,9 +254,9 @@ async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the
 async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(server, how):
     async with two_nodes(server.url) as (one, two):
         both = [await bus.subscribe("a") for bus in (one, two)]
-        doubts: list[str] = []
-        one.listen_missed(lambda: doubts.append("one"))
-        two.listen_missed(lambda: doubts.append("two"))
+        doubts: list[Any] = []
+        for bus in (one, two):
+            bus.listen_missed(partial(doubts.append, bus))
         (server.kill if how == "killed" else server.pause)()
         await until(lambda: not one.is_connected and not two.is_connected)
         one.emit("a", "while it was gone")
@@ -293,7 +266,7 @@ async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
             found += await receive(both[0], 1)
         # Whoever waits looks now and then.
         doubts.clear()
-        await until(lambda: set(doubts) == {"one", "two"})
+        await until(lambda: set(doubts) == {one, two})
         assert one.dropped["unsent"] >= 2
         (server.start if how == "killed" else server.resume)()
         doubts.clear()
@@ -301,7 +274,7 @@ async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
         for subscription in both:
             [missed] = await receive(subscription, 1)
             assert isinstance(missed, Missed)
-        await until(lambda: set(doubts) == {"one", "two"})
+        await until(lambda: set(doubts) == {one, two})
         # The gap in what the first one published may be noticed and told once more.
         one.emit("a", "again")
         while Event("a", "again") not in found:
@@ -311,9 +284,7 @@ async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
 async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
     server, monkeypatch
 ):
-    from folkmoot.bus import nats as module
-
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 600.0)
+    monkeypatch.setattr("folkmoot.bus.nats.ANSWER_SECONDS", 600.0)
     async with node(server.url) as bus:
         client = bus._client
         doubts: list[bool] = []
@@ -383,10 +354,7 @@ async def test_a_bus_leaves_a_server_that_shuts_down_gently(server):
         before = one._client
         os.kill(server.pid, signal.SIGUSR2)
         await until(lambda: one._client not in (before, None))
-        found: list[Any] = []
-        while Event("a", "after") not in found:
-            one.emit("a", "after")
-            found += await receive(subscription, 1)
+        await until_received(one, subscription, "after")
 
 
 @pytest.mark.usefixtures("brief")
@@ -403,19 +371,15 @@ async def test_a_server_that_cannot_be_used_is_named_without_its_password(server
     locked = NatsProcess("--user", "hub", "--pass", "right%word")
     try:
         address = f"127.0.0.1:{locked.port}"
-        with pytest.raises(errors.BusUnreachable, match="it refuses this login") as wrong:
-            async with node(f"nats://hub:secret@{address}"):
-                pass
-        assert address in str(wrong.value)
-        assert "secret" not in str(wrong.value)
+        told = await refused(f"nats://hub:secret@{address}", "it refuses this login")
+        assert address in told
+        assert "secret" not in told
         async with node(f"nats://hub:right%25word@{address}") as bus:
             assert bus.is_connected
     finally:
         locked.kill()
     server.kill()
-    with pytest.raises(errors.BusUnreachable, match=str(server.port)):
-        async with node(server.url):
-            pass
+    await refused(server.url, str(server.port))
 
 
 async def test_a_password_is_not_sent_to_a_server_without_tls():
@@ -429,16 +393,12 @@ async def test_a_password_is_not_sent_to_a_server_without_tls():
     listening = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     async with listening:
-        with pytest.raises(errors.BusUnreachable, match="no TLS"):
-            async with node(f"tls://hub:secret@127.0.0.1:{port}"):
-                pass
+        await refused(f"tls://hub:secret@127.0.0.1:{port}", "no TLS")
         await until(lambda: came)
     assert came == [b""]
 
 
-async def test_a_server_with_tls_is_used_when_it_is_trusted(
-    secured: Secured, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_server_with_tls_is_used_when_it_is_trusted(secured, monkeypatch):
     # It gets it also where its address does not say so.
     for url in (secured.url, secured.process.url):
         async with two_nodes(url, tls=secured.trusting) as (one, two):
@@ -449,9 +409,7 @@ async def test_a_server_with_tls_is_used_when_it_is_trusted(
             assert await receive(subscription, 1) == [Event("a", "x" * 500_000)]
     # Also how long it waits for a connection that was refused to end.
     monkeypatch.setattr("folkmoot.bus.nats.ANSWER_SECONDS", 0.5)
-    with pytest.raises(errors.BusUnreachable, match="certificate"):
-        async with node(secured.url):
-            pass
+    await refused(secured.url, "certificate")
     ca = load_ca(ClusterSettings(ca_file=str(secured.chain)))
     await make_bus(secured.url, tls=ca).check()
 

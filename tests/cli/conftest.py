@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,11 +63,15 @@ class Cli(NamedTuple):
         file = str(self.folder / f"{name}.json")
         return Cli(self.folder, {**self.environ, "FOLKMOOT_CREDENTIALS": file}, name)
 
+    def says(self, *arguments: str, **variables: str) -> str:
+        """What a command prints that ends well and warns of nothing."""
+        ran = self(*arguments, **variables)
+        assert (ran.code, ran.err) == (0, ""), ran
+        return ran.out
+
     def json(self, *arguments: str, **variables: str) -> Any:
         """What a command answers to a program."""
-        ran = self(*arguments, "--json", **variables)
-        assert (ran.code, ran.err) == (0, "")
-        return json.loads(ran.out)
+        return json.loads(self.says(*arguments, "--json", **variables))
 
     def fails(
         self, *arguments: str, told: str, code: int = ExitCode.FAILED,
@@ -122,20 +126,35 @@ def here(
     return lambda *arguments: Ran(program.run(list(arguments)), *capsys.readouterr())
 
 
+async def nothing(_: RealHub) -> None:
+    pass
+
+
+def let_run(
+    folder: Path, act: Callable[[RealHub], Awaitable[None]] = nothing, **environ: str
+) -> None:
+    """Let a hub run on a data folder while something is done with it."""
+
+    async def main() -> None:
+        options = {"data": str(folder), "port": "0", "rate_limits": "off"}
+        async with RealHub(load(None, options=options, environ=environ).settings).running() as hub:
+            await act(hub)
+
+    run(main())
+
+
 @pytest.fixture(scope="session")
 def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of a hub that ran once, with alice, an agent and a room."""
     folder = tmp_path_factory.mktemp("hub") / "data"
 
-    async def main() -> None:
-        options = {"data": str(folder), "port": "0"}
-        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
-            alice = (await hub.accounts.register("alice")).account
-            await hub.accounts.register("robot", account_type="agent")
-            square = read_spec({"name": "square", "access": "private"})
-            await hub.rooms.create(visitor_of(alice), square)
+    async def settle(hub: RealHub) -> None:
+        alice = (await hub.accounts.register("alice")).account
+        await hub.accounts.register("robot", account_type="agent")
+        square = read_spec({"name": "square", "access": "private"})
+        await hub.rooms.create(visitor_of(alice), square)
 
-    run(main())
+    let_run(folder, settle)
     return folder
 
 
@@ -178,15 +197,10 @@ def start_hub(cli: Cli) -> Iterator[StartHub]:
     hubs: list[Hub] = []
 
     def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
-        process = begin(
-            ["serve", "--port", "0", *arguments],
-            cwd=cli.folder,
-            env={**cli.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert process.stdout is not None
+        pipe, env = subprocess.PIPE, {**cli.environ, **variables}
+        streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+        serve = ["serve", "--port", "0", *arguments]
+        process = begin(serve, cwd=cli.folder, env=env, **streams)
         said = ""
         for line in process.stdout:
             said += line
@@ -209,7 +223,6 @@ def hub(start_hub: StartHub) -> Hub:
     return start_hub(FOLKMOOT_RATE_LIMITS="off")
 
 
-People = tuple[Cli, Cli]
 Person = Callable[..., Cli]
 
 
@@ -217,8 +230,7 @@ def registered(cli: Cli, hub: Hub, name: str, *options: str) -> Cli:
     """Someone who has registered at a hub."""
     made = cli.someone(name)._replace(hub=hub.url)
     if options:
-        ran = made("register", name, "--url", hub.url, *options)
-        assert (ran.code, ran.err) == (0, "")
+        made.says("register", name, "--url", hub.url, *options)
     else:
         # What the command does, at a fifth of its cost.
         account = hub_at(hub.url).create_account(name)
@@ -234,13 +246,16 @@ def person(hub: Hub, cli: Cli) -> Person:
 
 
 @pytest.fixture
-def people(person: Person) -> People:
-    """Ada and Bob."""
-    return person("ada"), person("bob")
+def ada(person: Person) -> Cli:
+    return person("ada")
 
 
 @pytest.fixture
-def room(people: People) -> People:
-    """Ada and Bob, and Ada's room `planning`, which is empty."""
-    assert people[0]("room", "create", "planning").code == 0
-    return people
+def bob(person: Person) -> Cli:
+    return person("bob")
+
+
+@pytest.fixture
+def room(ada: Cli, bob: Cli) -> None:
+    """Ada's room `planning`, which is empty."""
+    assert ada("room", "create", "planning").code == 0

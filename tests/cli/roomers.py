@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
 from tests.cli.conftest import Cli
+from tests.harness import ask, run
 
 
 def token_of(who: Cli) -> str:
@@ -17,12 +16,9 @@ def token_of(who: Cli) -> str:
 
 def post_text(who: Cli, room: str, body: str) -> dict[str, Any]:
     """Send an envelope in these very characters."""
-    parts = urlsplit(who.hub)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    port, path = int(who.hub.rpartition(":")[2]), f"/v1/rooms/{room}/messages"
     headers = {"authorization": f"Bearer {token_of(who)}", "content-type": "application/json"}
-    connection.request("POST", f"/v1/rooms/{room}/messages", body, headers)
-    answer = json.loads(connection.getresponse().read())
-    connection.close()
+    answer = run(ask(port, path, method="POST", headers=headers, body=body.encode())).json()
     assert "error" not in answer, answer
     return dict(answer)
 

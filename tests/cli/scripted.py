@@ -1,29 +1,22 @@
 """A hub of few words: its routes answer what a test wrote down.
 
-It stands where the real hub cannot be made to: hostile text, slow answers, refusals on demand.
+It stands where the real hub cannot be made to: hostile text, refusals on demand.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
-import anyio
 import msgspec
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint
-from folkmoot.transports.listen import listen
 from folkmoot.transports.parameters import read_value
-from tests.harness import KEEP_ALIVE_SECONDS
 
 EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
 
@@ -37,7 +30,7 @@ class Asked(NamedTuple):
 
 
 class Scripted:
-    """Answers by operation; `refusals` are error texts, `slow` the seconds each answer takes.
+    """Answers by operation; `refusals` are error texts.
 
     What an answer needs and the test did not write down is empty.
     """
@@ -46,27 +39,24 @@ class Scripted:
         self.url = ""
         self.answers: dict[str, Any] = {}
         self.refusals: dict[str, str] = {}
-        self.slow = 0.0
         self.asked: list[Asked] = []
 
-    async def serve(self, request: Request) -> Response:
-        endpoint, named = found(request.method, request.url.path)
+    def answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        path, _, query = asked.path.partition("?")
+        endpoint, named = found(asked.command, path)
         known = {it.name: it.schema for it in endpoint.query}
-        given = {
-            name: read_value(name, known[name], text) for name, text in request.query_params.items()
-        }
-        if body := await request.body():
+        given = {name: read_value(name, known[name], text) for name, text in parse_qsl(query)}
+        if body:
             given |= msgspec.json.decode(body)
         given |= {**named, **endpoint.route.fixed}
-        self.asked.append(Asked(endpoint.name, given, request.headers.get("authorization")))
-        await anyio.sleep(self.slow)
+        self.asked.append(Asked(endpoint.name, given, asked.headers.get("authorization")))
         if refused := self.refusals.get(endpoint.name):
             status = 401 if refused.startswith("Authentication required.") else 400
             told: Any = {"error": {"code": "refused", "message": refused}}
         else:
             status = endpoint.route.status
             told = whole({"$ref": endpoint.reply}, self.answers.get(endpoint.name, {}))
-        return Response(msgspec.json.encode(told), status, media_type="application/json")
+        return status, msgspec.json.encode(told)
 
 
 def found(method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
@@ -101,42 +91,23 @@ def empty(schema: dict[str, Any]) -> Any:
     return None if isinstance(kind, list) else msgspec.to_builtins(EMPTY[kind])
 
 
-@contextmanager
-def scripted_hub() -> Iterator[Scripted]:
-    """Serve a scripted hub on a free port, in a thread."""
-    hub = Scripted()
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-    app = Starlette(routes=[Route("/{path:path}", hub.serve, methods=methods)])
-    sockets = listen("127.0.0.1", 0)
-    hub.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_keep_alive=KEEP_ALIVE_SECONDS
-        )
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": sockets})
-    thread.start()
-    try:
-        yield hub
-    finally:
-        server.should_exit = True
-        thread.join(30)
+Answering = Callable[[BaseHTTPRequestHandler, bytes], tuple[int, bytes]]
 
 
 @contextmanager
-def answering(status: int, body: bytes, kind: str = "application/json") -> Iterator[str]:
-    """Something that answers whatever it is asked with the same."""
+def served(answer: Answering, kind: str = "application/json") -> Iterator[str]:
+    """Where something answers requests and their bodies, each on a connection of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
+            status, body = answer(self, self.rfile.read(int(self.headers["content-length"] or 0)))
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass
@@ -147,3 +118,18 @@ def answering(status: int, body: bytes, kind: str = "application/json") -> Itera
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+@contextmanager
+def scripted_hub() -> Iterator[Scripted]:
+    """Serve a scripted hub on a free port, in a thread."""
+    hub = Scripted()
+    with served(hub.answer) as hub.url:
+        yield hub
+
+
+def answering(
+    status: int, body: bytes, kind: str = "application/json"
+) -> AbstractContextManager[str]:
+    """Something that answers whatever it is asked with the same."""
+    return served(lambda *_: (status, body), kind)

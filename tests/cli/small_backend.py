@@ -23,17 +23,10 @@ LISTS = {
 def answer(method: str, definitions: dict[str, Any], params: Any = None) -> dict[str, Any]:
     """What is answered to a request; a tool repeats its arguments."""
     if method == "initialize":
-        return {
-            "result": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
-                "serverInfo": {
-                    "name": "small",
-                    "version": "1.2",
-                    **definitions.get("serverInfo", {}),
-                },
-            }
-        }
+        info = {"name": "small", "version": "1.2", **definitions.get("serverInfo", {})}
+        offered = {"tools": {}, "prompts": {}, "resources": {}}
+        version = {"protocolVersion": "2025-11-25", "serverInfo": info}
+        return {"result": {**version, "capabilities": offered}}
     if method in LISTS:
         return {"result": {LISTS[method]: definitions.get(LISTS[method], [])}}
     if method == "tools/call":
@@ -49,12 +42,8 @@ def main() -> None:
         if "id" not in asked or "method" not in asked:
             continue
         definitions = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-        told = {
-            "jsonrpc": "2.0",
-            "id": asked["id"],
-            **answer(asked["method"], definitions, asked.get("params")),
-        }
-        sys.stdout.write(json.dumps(told) + "\n")
+        told = answer(asked["method"], definitions, asked.get("params"))
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}) + "\n")
         sys.stdout.flush()
 
 

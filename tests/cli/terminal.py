@@ -9,7 +9,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -25,13 +25,7 @@ class Terminal:
     """A command on a pseudo-terminal; everything it writes ever is in `raw`."""
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: Path,
-        columns: int = 80,
-        rows: int = 24,
+        self, arguments: Sequence[str], *, env: dict[str, str], cwd: Path, columns: int, rows: int
     ) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=HISTORY)
         self._stream = pyte.ByteStream(self._screen)
@@ -40,14 +34,8 @@ class Terminal:
         self._set_size(columns, rows)
         kept = {name: value for name, value in env.items() if name not in ("COLUMNS", "LINES")}
         self.before = termios.tcgetattr(self._follower)
-        self.process = Forked(
-            arguments,
-            cwd=cwd,
-            env=kept,
-            stdin=self._follower,
-            stdout=self._follower,
-            stderr=self._follower,
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), self._follower)
+        self.process = Forked(arguments, cwd=cwd, env=kept, **streams)
 
     def __enter__(self) -> Self:
         return self

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import FIELDS
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_show_tells_each_value_and_where_it_came_from(cli, tmp_path):
@@ -32,8 +28,7 @@ def test_show_tells_each_value_and_where_it_came_from(cli, tmp_path):
 def test_show_is_json_for_programs(cli):
     ran = cli("config", "show", "--json", FOLKMOOT_MASTER_KEY="hush")
     told = json.loads(ran.out)
-    assert told["file"] is None
-    assert told["settings"]["port"] == {"value": 8420, "origin": "default"}
+    assert (told["file"], told["settings"]["port"]) == (None, {"value": 8420, "origin": "default"})
     assert told["settings"]["http.allowed_hosts"]["value"] == []
     assert "hush" not in ran.out
 

@@ -128,8 +128,7 @@ def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(connect, tmp_path)
     assert connect("codex", "--name", "my hub", "--force", "--no-token").code == 0
     assert path.read_text() == f'{CODEX}\n[mcp_servers."my hub"]\nurl = "{HUB}/mcp"\n'
     path.write_text("model = ")
-    ran = connect("codex")
-    assert "it is not valid TOML" in ran.err
+    assert "it is not valid TOML" in connect("codex").err
     assert path.read_text() == "model = "
 
 
@@ -151,17 +150,10 @@ def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(connect)
     written = connect("goose", "--bridge").out
     assert '    type: "stdio"\n' in written
     assert '    args: ["bridge", "--url"' in written or '"-m", "folkmoot", "bridge"' in written
-    for arguments, why in (
-        (("cursor", "--bridge", "--as", "nobody"), "not signed in as @nobody"),
-        (("cursor", "--bridge", "--search"), "--bridge goes with neither --search nor --no-token"),
-    ):
-        assert why in connect(*arguments).err
+    assert "not signed in as @nobody" in connect("cursor", "--bridge", "--as", "nobody").err
 
 
 def test_any_other_client_is_told_in_the_file_that_is_named(connect, tmp_path):
-    missing = connect("mcpservers")
-    assert missing.code == ExitCode.USAGE
-    assert "--file is needed" in missing.err
     ran = connect("mcpservers", "--file", "mcp.json", "--no-token", "--url", "http://127.0.0.1:1")
     assert ran.code == 0
     assert ran.out.startswith("Added http://127.0.0.1:1 to the client, in ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from contextlib import closing
@@ -11,37 +10,15 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from folkmoot.accounts import Accounts
-from folkmoot.bus import MemoryBus
+from folkmoot.app import Hub
 from folkmoot.cli import doctor
 from folkmoot.cli.doctor import required
 from folkmoot.cli.output import ExitCode
-from folkmoot.clock import SystemClock
-from folkmoot.keys import load_master_key
-from folkmoot.mail import Mail
-from folkmoot.store import SqliteStore
-from folkmoot.vault import Vault
 from tests.certificates import certificate
-from tests.cli.conftest import Cli, Run
+from tests.cli.conftest import Cli, Run, let_run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """The data folder of a hub that ran once."""
-    folder = tmp_path / ".folkmoot"
-    folder.mkdir(mode=0o700)
-    key = load_master_key(folder / "master.key", given=None, database_exists=False)
-
-    async def make() -> None:
-        store = await SqliteStore.open(folder / "folkmoot.db")
-        await Vault.load(store, key)
-        await store.close()
-
-    asyncio.run(make())
-    return folder
 
 
 @pytest.fixture
@@ -91,20 +68,11 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined, data):
 def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
     cli, start_hub
 ):
-    ran = cli("doctor", "--host", "0.0.0.0", "--port", "0")
-    assert (ran.code, ran.err) == (ExitCode.OK, "")
-    assert "warning  settings     --host: the hub listens on 0.0.0.0 without TLS" in ran.out
-    assert "→ Set tls.certificate and tls.key, or put a proxy" in ran.out
+    out = cli.says("doctor", "--host", "0.0.0.0", "--port", "0")
+    assert "warning  settings     --host: the hub listens on 0.0.0.0 without TLS" in out
+    assert "→ Set tls.certificate and tls.key, or put a proxy" in out
     assert "listens on 0.0.0.0 without TLS" in start_hub("--host", "0.0.0.0").stop().err
     assert "without TLS" not in start_hub().stop().err
-
-
-def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem, data):
-    settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
-    (data / "config.toml").write_text(settings)
-    found = problem("backends")
-    assert found["text"] == "tides: The user nobody-of-that-name does not exist"
-    assert found["advice"] == "Fix that, or change user or sandbox of [backends.tides]."
 
 
 def test_a_running_hub_is_asked(examined, start_hub):
@@ -245,26 +213,14 @@ def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(ex
 
 
 def sent(folder: Path, count: int) -> None:
-    """Let alice have sent some mail to bob."""
+    """Let ada have sent some mail to bob."""
 
-    async def main() -> None:
-        key = load_master_key(folder / "master.key", given=None, database_exists=True)
-        store, clock, bus = (
-            await SqliteStore.open(folder / "folkmoot.db"),
-            SystemClock(),
-            MemoryBus(),
-        )
-        vault = await Vault.load(store, key)
-        accounts = Accounts(store, clock, vault, policy="open")
-        mail = Mail(store, bus, clock, accounts, vault)
-        alice = (await accounts.register("alice")).account
-        await accounts.register("bob")
+    async def send(hub: Hub) -> None:
+        ada, _ = [(await hub.accounts.register(name)).account for name in ("ada", "bob")]
         for _ in range(count):
-            await mail.send(alice, "bob", body="x" * 1_000)
-        await bus.close()
-        await store.close()
+            await hub.mail.send(ada, "bob", body="x" * 1_000)
 
-    asyncio.run(main())
+    let_run(folder, send)
 
 
 @pytest.mark.requirement("hub.quota-told")
@@ -276,7 +232,7 @@ def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(examined,
     assert findings["quotas"]["text"].startswith("mail 9.1 KiB of 64.0 GiB, rooms 0 bytes of ")
     code, findings = examined(FOLKMOOT_QUOTAS_MAIL_BYTES_PER_ACCOUNT="10000")
     assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "warning")
-    assert "nearly used up: @alice (mail 93%)" in findings["quotas"]["text"]
+    assert "nearly used up: @ada (mail 93%)" in findings["quotas"]["text"]
     code, findings = examined(FOLKMOOT_QUOTAS_MAIL_BYTES="10000")
     assert "the hub's mail (93%)" in findings["quotas"]["text"]
     code, findings = examined(FOLKMOOT_QUOTAS_MIN_FREE_DISK_BYTES=str(1 << 50))

@@ -7,14 +7,13 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from folkmoot.accounts import Account
+from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_here
-from folkmoot.cli.output import ExitCode
 from folkmoot.operations.rooms.messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
+from tests.cli.conftest import let_run
 
 WORDS = [f"word {number}" for number in range(130)]
 SPOKEN = [f"spoken {number}" for number in range(70)]
@@ -23,32 +22,22 @@ SPOKEN = [f"spoken {number}" for number in range(70)]
 def make_mail(folder: Path) -> None:
     """Two people with a long conversation, a contact, a block and an invite, and a third one."""
 
-    async def main() -> None:
-        from folkmoot.app import Hub
+    async def write(hub: Hub) -> None:
+        accounts, mail = hub.accounts, hub.mail
+        ada, bob, cyd = [(await accounts.register(name)).account for name in ("ada", "bob", "cyd")]
+        for words in WORDS:
+            await mail.send(ada, "bob", body=words)
+        await mail.send(cyd, "ada", body="Hello from Cyd", priority="urgent")
+        await mail.send(bob, "cyd", body="Not Ada's business")
+        await accounts.add_contact(ada, "bob", "Bobby")
+        await accounts.block(ada, "cyd")
+        await accounts.create_invite(ada, "Come")
+        await talk(hub, ada, bob)
 
-        settings = load(
-            None,
-            options={"data": str(folder), "port": "0", "rate_limits": "off"},
-            environ={},
-        ).settings
-        async with Hub(settings).running() as hub:
-            accounts, mail = hub.accounts, hub.mail
-            ada, bob, cyd = [
-                (await accounts.register(name)).account for name in ("ada", "bob", "cyd")
-            ]
-            for words in WORDS:
-                await mail.send(ada, "bob", body=words)
-            await mail.send(cyd, "ada", body="Hello from Cyd", priority="urgent")
-            await mail.send(bob, "cyd", body="Not Ada's business")
-            await accounts.add_contact(ada, "bob", "Bobby")
-            await accounts.block(ada, "cyd")
-            await accounts.create_invite(ada, "Come")
-            await talk(hub, ada, bob)
-
-    uvloop.run(main())
+    let_run(folder, write)
 
 
-async def talk(hub: Any, ada: Account, bob: Account) -> None:
+async def talk(hub: Hub, ada: Account, bob: Account) -> None:
     """Rooms that ada made, was asked into, left, was put out of and never knew of."""
     ada_here, bob_here = visitor_of(ada), visitor_of(bob)
 
@@ -87,20 +76,15 @@ def check_rooms(told: dict[str, Any]) -> None:
     said = {
         name: [it["payload"]["text"] for it in room["messages"]] for name, room in rooms.items()
     }
-    assert said == {
-        "adas": SPOKEN,
-        "asked": [],
-        "left": ["said in left"],
-        "kicked": ["said in kicked"],
-    }
+    outside = {name: [f"said in {name}"] for name in ("left", "kicked")}
+    assert said == {"adas": SPOKEN, "asked": [], **outside}
     assert {it["from"] for room in rooms.values() for it in room["messages"]} == {"ada"}
 
 
 def check(export: Path) -> dict[str, Any]:
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     told: dict[str, Any] = json.loads(export.read_text())
-    assert told["format"] == "folkmoot-export/1"
-    assert told["account"]["handle"] == "ada"
+    assert (told["format"], told["account"]["handle"]) == ("folkmoot-export/1", "ada")
     assert [(it["handle"], it["nickname"]) for it in told["contacts"]] == [("bob", "Bobby")]
     assert told["blocked"] == ["cyd"]
     assert [it["claimed_at"] for it in told["invites"]] == [None]
@@ -123,16 +107,13 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli, tmp_path):
         f"messages in 4 rooms, to {tmp_path / 'ada.json'}.\n"
     )
     assert "holds decrypted mail" in ran.err
-    threads = check(tmp_path / "ada.json")
-    assert threads["cyd"]["unread_count"] == 1
+    assert check(tmp_path / "ada.json")["cyd"]["unread_count"] == 1
 
     cli.fails("export", "ada", "-o", "ada.json", told="--overwrite replaces it")
-    once_more = cli("export", "ada", "-o", "ada.json", "--overwrite")
-    assert once_more.code == 0
+    assert cli("export", "ada", "-o", "ada.json", "--overwrite").code == 0
     # Nothing was marked as read by reading it.
     assert check(tmp_path / "ada.json")["cyd"]["unread_count"] == 1
-    nobody = cli("export", "dora", "-o", "dora.json")
-    assert (nobody.code, nobody.err) == (ExitCode.FAILED, "folkmoot: error: User not found.\n")
+    cli.fails("export", "dora", "-o", "dora.json", told="folkmoot: error: User not found.\n")
     assert {it.name for it in tmp_path.iterdir()} == {".folkmoot", "ada.json"}
 
 

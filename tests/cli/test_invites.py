@@ -8,8 +8,7 @@ from folkmoot.cli.output import ExitCode
 
 
 @pytest.mark.long  # It starts the command a dozen times.
-def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(hub, person, cli, tmp_path):
-    ada = person("ada")
+def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(hub, ada, cli, tmp_path):
     assert "No invitation is open." in ada("invites").err
     ada("invite")
     cli("invite", "--for", "cleo")

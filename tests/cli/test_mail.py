@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
+from tests.harness import ask, run
 
 
-def read(url: str, path: str) -> tuple[int, str]:
-    """What a browser gets."""
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    connection.request("GET", path, headers={"accept": "text/html"})
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    return answer.status, text
-
-
-def test_two_people_write_to_each_other(people):
-    ada, bob = people
+def test_two_people_write_to_each_other(ada, bob):
     sent = ada("send", "@Bob", "The boat is ready.\n\x1b[31mAda")
     assert re.fullmatch(r"Sent to @bob: [0-9a-f]{8}\n", sent.out)
     name = sent.out.split()[-1]
 
     peeked = bob.json("inbox", "--peek")["messages"][0]
     assert (peeked["id"][:8], peeked["unread"]) == (name, True)
-    threads = bob("threads").out
-    assert threads.startswith("@ada  1  ")
+    assert bob("threads").out.startswith("@ada  1  ")
     ending = f"server-assisted  {name}\n    The boat is ready.\n    \\x1b[31mAda\n"
     first, again = bob("inbox").out, bob("inbox").out
     assert first.startswith("@ada  ")
@@ -60,8 +47,7 @@ def test_two_people_write_to_each_other(people):
     assert bob("threads").err == "No conversations.\n"
 
 
-def test_people_are_found_kept_and_kept_away(people):
-    ada, bob = people
+def test_people_are_found_kept_and_kept_away(ada, bob):
     assert bob("account", "profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
         "Profile updated.\n"
     )
@@ -82,13 +68,14 @@ def test_people_are_found_kept_and_kept_away(people):
 
 
 @pytest.mark.requirement("invite.page-valid", "invite.page-claimed", "invite.page-invalid")
-def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli):
-    ada, _ = people
+def test_someone_is_invited_and_finds_the_words_that_were_left(hub, ada, cli):
     link = ada("invite", "--message", "Welcome, Cy!").out.strip()
     path = urlsplit(link).path
     code = path.rsplit("/", 1)[1]
-    status, page = read(hub.url, path)
-    assert status == 200
+    asks = {"accept": "text/html", "host": f"127.0.0.1:{hub.port}"}
+    shown = run(ask(hub.port, path, headers=asks))
+    page = shown.text
+    assert shown.status == 200
     assert "This invite is valid. Use it in your MCP client to register." in page
     assert "@ada invites you" in page
     assert "Welcome, Cy!" in page
@@ -96,9 +83,10 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli)
     cy = cli.someone("cyd")
     assert cy("register", "cyd", "--invite", link).code == 0
     assert cy.json("inbox")["messages"][0]["body"] == "Welcome, Cy!"
-    assert read(hub.url, path)[0] == 410
-    assert read(hub.url, path)[1].count("This invite has already been claimed.") == 1
-    assert read(hub.url, "/invite/AAAAAAAAAAAAAAAAAAAAAA")[0] == 404
+    claimed = run(ask(hub.port, path, headers=asks))
+    assert claimed.status == 410
+    assert claimed.text.count("This invite has already been claimed.") == 1
+    assert run(ask(hub.port, "/invite/AAAAAAAAAAAAAAAAAAAAAA")).status == 404
     late = cli.someone("dora")("register", "dora", "--invite", code, "--url", hub.url)
     assert late.code == ExitCode.FAILED
     stopped = hub.stop()
@@ -107,8 +95,7 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli)
     assert "sk_" not in stopped.err.replace("sk_[", "")
 
 
-def test_a_handle_is_changed_and_an_account_left(people):
-    ada, bob = people
+def test_a_handle_is_changed_and_an_account_left(ada, bob):
     assert ada("account", "change-handle", "countess").code == 0
     assert "@countess" in ada("account", "whoami").out
     assert bob("send", "ada", "Still you?").code == 0
@@ -124,8 +111,7 @@ def test_a_handle_is_changed_and_an_account_left(people):
     assert bob("send", "countess", "Gone?").err == "folkmoot: error: User not found.\n"
 
 
-def test_someone_downloads_all_that_is_theirs(people, tmp_path):
-    ada, _ = people
+def test_someone_downloads_all_that_is_theirs(ada, tmp_path):
     file = tmp_path / "ada-copy.json"
     ran = ada("account", "export", "-o", str(file))
     assert (ran.code, ran.out) == (0, f"Exported your data to {file}.\n")

@@ -45,7 +45,6 @@ def hub(serving: Scripted) -> Scripted:
         "msg/whoami": {"handle": "ada", "display_name": "Ada", "privacy": "public"},
     }
     serving.refusals = {}
-    serving.slow = 0.0
     serving.asked.clear()
     return serving
 
@@ -64,16 +63,12 @@ def ada(cli: Cli, hub: Scripted) -> Cli:
 
 
 def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(cli, hub, keys):
-    ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
-    assert (ran.code, ran.err) == (0, "")
-    assert TOKEN in ran.out
-    assert CODE in ran.out
-    assert "Keep both in a safe place: anyone who has one can act as you.\n" in ran.out
-    assert "'folkmoot account token ada' shows the token again. The recovery code is" in ran.out
+    out = cli.says("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
+    kept = "'folkmoot account token ada' shows the token again. The recovery code is"
+    for said in (TOKEN, CODE, "Keep both in a safe place: anyone who has one can act as you", kept):
+        assert said in out
     assert cli("account", "token", "ada").out == f"{TOKEN}\n"
-    assert ran.out.endswith(
-        "Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n"
-    )
+    assert out.endswith("Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n")
     assert hub.asked == [("msg/register", {"handle": "ada", "invite_code": "an-invite"}, None)]
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert stat.S_IMODE(keys.parent.stat().st_mode) == 0o700
@@ -88,10 +83,8 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(cli,
 
 
 def test_register_for_a_program_answers_json(cli, hub):
-    ran = cli("register", "ada", "--agent", "--json", "--url", hub.url)
-    assert json.loads(ran.out) == {
-        "hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE,
-    }  # fmt: skip
+    kept = {"hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE}
+    assert cli.json("register", "ada", "--agent", "--url", hub.url) == kept
     assert hub.asked[0].arguments == {"handle": "ada", "account_type": "agent"}
 
 
@@ -114,13 +107,10 @@ def test_recover_uses_the_code_that_was_kept(ada, hub, keys):
 
 
 def test_recover_reads_the_code_from_the_standard_input(cli, hub):
-    ran = cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n")
-    assert ran.code == 0
+    assert cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n").code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
-    told = "no recovery code"
-    cli.fails(
-        "account", "recover", "bob", "--url", hub.url, told=told, code=ExitCode.USAGE, given=""
-    )
+    nothing = {"given": "", "told": "no recovery code", "code": ExitCode.USAGE}
+    cli.fails("account", "recover", "bob", "--url", hub.url, **nothing)
 
 
 @pytest.mark.long
@@ -223,12 +213,8 @@ def test_an_empty_inbox_says_so_where_no_program_reads(ada, hub):
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
 def test_what_others_wrote_cannot_act_on_the_terminal(ada, hub, on_terminal):
-    hostile = {
-        **MESSAGE,
-        "from_handle": ESCAPE,
-        "body": f"a{ESCAPE}\nb\r\nc[bold red]",
-        "id": ESCAPE,
-    }
+    said = {"from_handle": ESCAPE, "body": f"a{ESCAPE}\nb\r\nc[bold red]", "id": ESCAPE}
+    hostile = {**MESSAGE, **said}
     person = {"handle": ESCAPE, "display_name": ESCAPE, "bio": ESCAPE, "nickname": ESCAPE}
     hub.answers |= {
         "msg/inbox": {"messages": [hostile], "next_cursor": ESCAPE},
@@ -251,10 +237,8 @@ def test_what_others_wrote_cannot_act_on_the_terminal(ada, hub, on_terminal):
             ran = ada(*command)
             shown = ran.out + ran.err
         assert "owned" in shown
-        assert "\x1b]" not in shown
-        assert "\x1b[2J" not in shown
-        for char in "\x07\x9b\u202e":
-            assert char not in shown, command
+        for acting in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
+            assert acting not in shown, command
 
 
 def test_text_comes_from_the_standard_input(ada, hub):
@@ -284,8 +268,7 @@ def test_a_conversation_is_found_by_the_name_of_the_other(ada, hub):
         ada.fails("thread", "a1b2c3d4", told="more than one conversation")
     ada("thread", "a1b2c3d4-e")
     assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
-    told = "folkmoot: error: You have no conversation with @dora.\n"
-    ada.fails("thread", "dora", told=told)
+    ada.fails("thread", "dora", told="folkmoot: error: You have no conversation with @dora.\n")
 
 
 def test_a_conversation_reads_downward(ada, hub):
@@ -314,18 +297,15 @@ def test_an_invites_link_says_which_hub(cli, hub):
         ran = cli("register", "ada", "--invite", link)
         assert (ran.code, ran.err) == (0, "")
         assert hub.asked[-1].arguments == {"handle": "ada", "invite_code": "a-code"}
-    assert (
-        cli("register", "ada", "--invite", f"{hub.url}/invite/a-code", "--url", hub.url).code == 0
-    )
+    assert cli("register", "ada", "--invite", link, "--url", hub.url).code == 0
     hub.asked.clear()
     for link, why in (
         ("https://moot.example/invite/x", "the invite is to https://moot.example"),
         ("moot.example/invite/x", "must be a URL such as"),
         ("https://moot.example/x", "must be a link with /invite/CODE"),
     ):
-        cli.fails(
-            "register", "ada", "--invite", link, "--url", hub.url, told=why, code=ExitCode.USAGE
-        )
+        wanted = ("--invite", link, "--url", hub.url)
+        cli.fails("register", "ada", *wanted, told=why, code=ExitCode.USAGE)
     assert hub.asked == []
 
 
@@ -375,13 +355,6 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there():
         f"{url}: the connection broke before the answer came.",
         f"{url}: no hub answers there (connection reset by peer).",
     }
-
-
-@pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
-def test_an_address_that_is_none_is_a_mistake(cli, url):
-    cli.fails(
-        "register", "ada", "--url", url, told="folkmoot: error: --url must ", code=ExitCode.USAGE
-    )
 
 
 def test_an_account_is_deleted_only_by_someone_who_means_it(ada, hub):

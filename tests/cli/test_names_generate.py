@@ -90,27 +90,19 @@ def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli, project):
 
 def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli):
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
-    made = cli("new", "server", "team-tasks")
-    assert fits(blocks[0], made.out)
+    assert fits(blocks[0], cli("new", "server", "team-tasks").out)
 
 
 def test_new_server_makes_it_and_says_how_to_go_on(cli, tmp_path):
-    made = cli("new", "server", "my-notes", "--namespace", "memos")
-    assert (made.code, made.err) == (0, "")
-    assert made.out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
-    assert "  pytest                                        # its own tests\n" in made.out
-    assert max(map(len, made.out.splitlines())) <= 80
+    out = cli.says("new", "server", "my-notes", "--namespace", "memos")
+    assert out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
+    assert "  pytest                                        # its own tests\n" in out
+    assert max(map(len, out.splitlines())) <= 80
     assert 'NAMESPACE = "memos"' in (tmp_path / "my-notes/src/my_notes/names.py").read_text()
 
 
 WRONG = [
     (("new", "server", "My_Server"), 1, "'My_Server' is no name for a server"),
-    (("new", "server", "notes", "--sdk", "other"), 2, "must be mcp or fastmcp, not 'other'"),
-    (("new", "server"), 2, "missing argument 'NAME'"),
-    (("names", "doc", "nowhere"), 2, "nowhere: there is no such file or folder"),
-    (("names", "doc", "--check", "--diff"), 2, "give either --check or --diff"),
-    (("names", "doc", "--header", "a=b"), 2, "--header needs --url"),
-    (("names", "doc", ".", "--", "y"), 2, "give a FILE, or --url URL, or a command after --"),
     (("names", "doc", "README.md"), 1, "README.md: it has no tables of names"),
     (("names", "doc", "--", "./nowhere"), 7, "cannot be started"),
 ]

@@ -27,28 +27,22 @@ if TYPE_CHECKING:
 
 def test_status_tells_of_the_running_hub(start_hub, cli, tmp_path):
     hub = start_hub("--data", "here")
-    ran = cli("status", "--data", "here")
-    assert (ran.code, ran.err) == (0, "")
-    assert hub.url in ran.out
+    out = cli.says("status", "--data", "here")
+    assert hub.url in out
     told = cli.json("status", "--data", "here")
     assert told["uptime"] > 0
     del told["uptime"]
     quotas = told.pop("quotas")
     assert quotas["mail"] == {"used": 0, "limit": 1 << 36}
     assert set(quotas) == {"mail", "rooms", "memory_rooms"}
-    assert "Rooms in memory" in ran.out
-    assert told == {
-        "url": hub.url,
-        "version": __version__,
-        "pid": hub.process.pid,
-        "data": str(tmp_path / "here"),
-    }
+    assert "Rooms in memory" in out
+    where = {"url": hub.url, "data": str(tmp_path / "here")}
+    assert told == {**where, "version": __version__, "pid": hub.process.pid}
 
 
 def test_status_without_a_hub_has_an_exit_code_of_its_own(cli, tmp_path):
-    ran = cli("status")
-    assert ran.code == ExitCode.NOT_RUNNING
-    assert ran.err == f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
+    told = f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
+    cli.fails("status", told=told, code=ExitCode.NOT_RUNNING)
 
 
 NOTHING_YET = {
@@ -71,8 +65,7 @@ def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(start_hub,
     hub = start_hub()
     while_running = cli("backup", "one.db")
     assert hub.stop().code == 0
-    while_stopped = cli("backup", "two.db")
-    for ran, name in ((while_running, "one.db"), (while_stopped, "two.db")):
+    for ran, name in ((while_running, "one.db"), (cli("backup", "two.db"), "two.db")):
         file = tmp_path / name
         assert ran.code == 0
         assert ran.out.endswith(f" to {file}.\n")
@@ -84,11 +77,8 @@ def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(start_hub,
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             assert database.pragma("integrity_check") == "ok"
 
-    again = cli("backup", "one.db")
-    assert again.code == ExitCode.FAILED
-    assert again.err == (
-        f"folkmoot: error: {tmp_path / 'one.db'}: already exists. --overwrite replaces it.\n"
-    )
+    told = f"folkmoot: error: {tmp_path / 'one.db'}: already exists. --overwrite replaces it.\n"
+    cli.fails("backup", "one.db", told=told)
     assert cli("backup", "--overwrite", "one.db").code == 0
 
 
@@ -137,8 +127,7 @@ def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(answering
     assert len(plain.out.splitlines()) == 6
     as_json = cli("status", "--json")
     assert json.loads(as_json.out)["version"] == "\x1b]0;x\x07\x9b2J"
-    backup = cli("backup", "one.db")
-    assert backup.err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
+    assert cli("backup", "one.db").err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
     for text in (plain.out, as_json.out):
         assert not set("\x07\x1b\x9b") & set(text)
 
@@ -152,8 +141,7 @@ def test_an_answer_that_is_none_is_one_clear_line(answering, cli):
         (200, b'{"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}'),
     )
     for command in (*[["backup", "one.db"]] * 4, ["status"]):
-        told = "folkmoot: error: The hub's answer cannot be understood.\n"
-        cli.fails(*command, told=told)
+        cli.fails(*command, told="folkmoot: error: The hub's answer cannot be understood.\n")
 
 
 def test_a_folder_that_may_not_be_entered_is_told_as_that(tmp_path, monkeypatch):

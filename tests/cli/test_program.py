@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import typer
@@ -25,9 +25,6 @@ from folkmoot.cli.output import (
 )
 from folkmoot.core import errors as e
 from tests.forge.forked import Forked
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_the_version_is_printed(cli):
@@ -74,57 +71,9 @@ def test_the_help_lists_every_command_once_under_six_headings(cli):
         assert [row.split()[0] for row in rows] == list(section)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["contacts", "--as", "bob", "add", "cy"], ["contacts", "--json", "list"],
-     ["account", "--json", "use", "bob"]],
-    ids=" ".join,
-)  # fmt: skip
-def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(cli, command):
-    ran = cli(*command)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    name = next(word for word in command if word in {"add", "list", "use"})
-    assert f"options come after '{name}', not before it\n" in ran.err
-
-
 @pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
 def test_a_group_without_a_command_shows_its_help_as_a_mistake(cli, command):
     cli.fails(*command, told="Usage: folkmoot", code=ExitCode.USAGE)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message", "command"),
-    [
-        (["docto"], "no such command 'docto'. Did you mean 'doctor'?", "folkmoot"),
-        (["--nope"], "no such option: --nope", "folkmoot"),
-        (["serve", "--nope"], "no such option: --nope", "folkmoot serve"),
-        (["serve", "--port", "abc"],
-         '--port must be an integer between 0 and 65535, not "abc"', "folkmoot serve"),
-        (["serve", "--port", "70000"],
-         "--port must be an integer between 0 and 65535, not 70000", "folkmoot serve"),
-        (["serve", "--log-level", "loud"],
-         '--log-level must be "debug", "info", "warning" or "error", not "loud"',
-         "folkmoot serve"),
-        (["inbox", "--wait", "100"],
-         "--wait must be a whole number from 0 to 55, not '100'", "folkmoot inbox"),
-        (["inbox", "--limit", "x"],
-         "--limit must be a whole number from 1 to 100, not 'x'", "folkmoot inbox"),
-        (["account", "profile", "--privacy", "secret"],
-         "--privacy must be public, contacts_only or private, not 'secret'",
-         "folkmoot account profile"),
-        (["send", "bob", "Hi", "--priority", "high"],
-         "--priority must be urgent, normal, low or fyi, not 'high'", "folkmoot send"),
-        (["connect", "emacs"],
-         ("CLIENT must be claude-desktop, claude-code, vscode, cursor, codex, gemini, windsurf, "
-          "zed, goose or mcpservers, not 'emacs'"), "folkmoot connect"),
-        (["connect", "mcpservers"], "--file is needed for this client", "folkmoot connect"),
-        (["config", "check", "a", "b"],
-         "got unexpected extra argument(s) (b)", "folkmoot config check"),
-    ],
-)  # fmt: skip
-def test_a_wrong_command_line_is_one_line_and_where_to_look(cli, arguments, message, command):
-    told = f"folkmoot: error: {message}\nTry '{command} --help'.\n"
-    cli.fails(*arguments, told=told, code=ExitCode.USAGE)
 
 
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(monkeypatch, capsys):

@@ -10,11 +10,10 @@ from typing import Any
 import apsw
 import pytest
 
-from folkmoot.app import Hub as RealHub
+from folkmoot.app import Hub
 from folkmoot.cli.output import ExitCode
-from folkmoot.settings import load
 from folkmoot.store import restore as restoring
-from tests.harness import run
+from tests.cli.conftest import let_run
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +21,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a hub's data and a backup: alice is in both, bob came after the backup."""
     folder = tmp_path_factory.mktemp("hub")
 
-    async def main() -> None:
-        options = {"data": str(folder / ".folkmoot"), "port": "0"}
-        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
-            await hub.accounts.register("alice")
-            await hub.store.backup(folder / "monday.db", progress=None)
-            await hub.accounts.register("bob")
+    async def backed_up(hub: Hub) -> None:
+        await hub.accounts.register("alice")
+        await hub.store.backup(folder / "monday.db", progress=None)
+        await hub.accounts.register("bob")
 
-    run(main())
+    let_run(folder / ".folkmoot", backed_up)
     return folder
 
 
@@ -41,17 +38,14 @@ def here(tmp_path: Path, made: Path) -> Path:
     return tmp_path
 
 
-def people(database: Path) -> list[str]:
-    """Who is in a database, read without the hub."""
+def people(database: Path, read: str = "SELECT handle FROM users ORDER BY 1") -> list[str]:
+    """Who is in a database, or what else is read, without the hub."""
     with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-        return [row[0] for row in connection.execute("SELECT handle FROM users ORDER BY 1")]
+        return [row[0] for row in connection.execute(read)]
 
 
-def epoch(database: Path) -> str:
-    with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-        return str(
-            connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchall()[0][0]
-        )
+def epoch(database: Path) -> list[str]:
+    return people(database, "SELECT value FROM meta WHERE key = 'epoch'")
 
 
 def kept(folder: Path) -> list[Path]:
@@ -61,16 +55,14 @@ def kept(folder: Path) -> list[Path]:
 def test_a_backup_takes_the_databases_place_which_is_kept(cli, here):
     database = here / ".folkmoot/folkmoot.db"
     before = epoch(database)
-    ran = cli("restore", "monday.db", "--yes")
-    assert (ran.code, ran.err) == (0, "")
+    told = cli.says("restore", "monday.db", "--yes")
     (old,) = kept(here)
-    assert f"The database as it was is {old};" in ran.out
+    assert f"The database as it was is {old};" in told
     assert (people(database), people(old)) == (["alice"], ["alice", "bob"])
     assert epoch(database) != before
     assert people(here / "monday.db") == ["alice"]
     assert (database.stat().st_mode & 0o777, old.stat().st_mode & 0o777) == (0o600, 0o600)
-    told = cli("audit").out.split()
-    assert told[2:] == ["database.restored", "operator", "monday.db"]
+    assert cli("audit").out.split()[2:] == ["database.restored", "operator", "monday.db"]
     assert cli("doctor").code == 0
     assert sorted(it.name for it in (here / ".folkmoot").iterdir() if it.name.startswith(".")) == []
     # And back again: nothing was lost.
@@ -108,10 +100,7 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(cli, here):
         (("text.db",), "not a database"),
         (("other.db",), "other.db: is not a Folkmoot database; it has other tables."),
         (("torn.db",), "damaged"),
-        (
-            ("newer.db",),
-            "newer.db: was written by another version of Folkmoot.",
-        ),
+        (("newer.db",), "newer.db: was written by another version of Folkmoot."),
         (("monday.db", "--key", "key"), "the backup needs "),
         (("monday.db",), "there is no terminal to ask for confirmation"),
     ):
@@ -128,9 +117,7 @@ def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli, here):
     old = (folder / "master.key").read_text()
     assert cli("keys", "rotate-master").code == 0
     new = (folder / "master.key").read_text()
-    ran = cli("restore", "monday.db", "--yes")
-    assert (ran.code, ran.err) == (0, "")
-    assert "The master key in use is" in ran.out
+    assert "The master key in use is" in cli.says("restore", "monday.db", "--yes")
     assert (folder / "master.key").read_text() == old
     assert new in [key.read_text() for key in folder.glob("master.key.*.old")]
     assert cli("doctor").code == 0
@@ -138,10 +125,8 @@ def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli, here):
 
 def test_a_backup_and_its_key_make_a_hub_where_none_was(cli, here):
     (here / ".folkmoot/master.key").rename(here / "master.key")
-    ran = cli("restore", "monday.db", "--data", "moved")
-    assert "give it with --key FILE." in ran.err
-    ran = cli("restore", "monday.db", "--data", "moved", "--key", "master.key")
-    assert (ran.code, ran.err) == (0, "")
+    assert "give it with --key FILE." in cli("restore", "monday.db", "--data", "moved").err
+    cli.says("restore", "monday.db", "--data", "moved", "--key", "master.key")
     assert people(here / "moved/folkmoot.db") == ["alice"]
     assert cli("doctor", "--data", "moved").code == 0
 
@@ -157,8 +142,7 @@ def test_what_a_killed_hub_wrote_last_is_kept_too(here):
     (here / "new.db").write_bytes((here / "monday.db").read_bytes())
     old = restoring.put_in_place(here / "new.db", here / "killed.db")
     assert old is not None
-    with closing(apsw.Connection(str(old))) as connection:
-        assert ("The last word.",) in connection.execute("SELECT bio FROM users").fetchall()
+    assert "The last word." in people(old, "SELECT bio FROM users")
     assert people(here / "killed.db") == ["alice"]
     assert not (here / "killed.db-wal").exists()
 

@@ -25,8 +25,7 @@ def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None
     assert ran == (code, "", "".join(lines))
 
 
-def test_a_room_is_made_listed_shown_changed_and_deleted(people):
-    ada, bob = people
+def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
     assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
     made = ada(
         "room", "create", "planning", "--access", "invite", "--capability", "chat.*",
@@ -46,13 +45,12 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(people):
         "quorum": 2, "proposal_seconds": 60, "request_seconds": 300, "keep_messages": 100_000,
         "keep_days": 7, "progress_seconds": 3600, "loop_guard": 30,
     }  # fmt: skip
-    shown = ada("room", "show", "planning").out
-    assert re.search(r"^Proposals wait +1 min 0 s$", shown, re.MULTILINE)
-    assert re.search(r"^Keeps them +7 days$", shown, re.MULTILINE)
-    assert re.search(r"^Members may +chat\.\*$", shown, re.MULTILINE)
-    assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
-
-    assert re.search(r"^Loop guard +after 30 answers between agents$", shown, re.MULTILINE)
+    shown = re.sub(" +", " ", ada("room", "show", "planning").out).splitlines()
+    assert {
+        "Proposals wait 1 min 0 s", "Keeps them 7 days", "Members may chat.*",
+        "Loop guard after 30 answers between agents",
+    } <= set(shown)  # fmt: skip
+    assert any(line.startswith('@bob mcp.request.ping, {"kind"') for line in shown)
 
     more = ("--grant", "ada=chat.*", "--loop-guard", "0", "--progress-seconds", "60")
     assert ada("room", "change", "planning", *more).out == "Changed the room planning.\n"
@@ -68,14 +66,12 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(people):
     refused(ada("room", "show", "planning"), "There is no such room.")
 
 
-def test_a_room_in_memory_says_so(people):
-    ada, _ = people
+def test_a_room_in_memory_says_so(ada):
     assert ada.json("room", "create", "passing", "--memory")["durable"] is False
     assert "in memory only" in ada("room", "show", "passing").out
 
 
-def test_something_is_said_and_read_again_page_by_page(room):
-    ada, bob = room
+def test_something_is_said_and_read_again_page_by_page(room, ada, bob):
     assert ada("room", "say", "planning", "one").out == "Sent to planning, as message 1.\n"
     assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
     said = ada.json("room", "say", "planning", "**three**", "--markdown", "--to", "bob")
@@ -99,8 +95,7 @@ def test_something_is_said_and_read_again_page_by_page(room):
     assert ada("room", "history", "planning", "--after", "3").err == "No messages.\n"
 
 
-def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room):
-    ada, _ = room
+def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room, ada):
     for number in range(1, 131):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     whole = ada.json("room", "history", "planning", "--limit", "1000")["messages"]
@@ -109,12 +104,9 @@ def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room):
     assert [it["seq"] for it in onwards] == list(range(6, 126))
 
 
-def test_rights_are_granted_to_one_who_is_here_and_taken_back(room):
-    ada, bob = room
-    refused(
-        ada("room", "grant", "planning", "bob", "mcp.request.*"),
-        "The participant who is named is not in the room.",
-    )
+def test_rights_are_granted_to_one_who_is_here_and_taken_back(room, ada, bob):
+    absent = "The participant who is named is not in the room."
+    refused(ada("room", "grant", "planning", "bob", "mcp.request.*"), absent)
     with bob.begin("room", "join", "planning") as joined:
         assert "system.presence.join bob joined" in joined.stdout.readline()
         granted = ada("room", "grant", "planning", "@Bob", "mcp.request.*", "room.invite")
@@ -126,17 +118,13 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(room):
         assert ada("room", "revoke", "planning", grant).out == f"Revoked from {grant}.\n"
         joined.stdin.close()
         assert joined.wait(60) == 0
-    refused(
-        ada("room", "revoke", "planning", "bob"),
-        "There is no such grant in the room.",
-    )
+    refused(ada("room", "revoke", "planning", "bob"), "There is no such grant in the room.")
     kicked = ada("room", "kick", "planning", "@Bob", "--reason", "Noise.")
     assert (kicked.out, kicked.err) == ("Removed bob from planning.\n", "")
     refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
 
 
-def test_one_who_may_not_is_told_what_is_allowed(people):
-    ada, bob = people
+def test_one_who_may_not_is_told_what_is_allowed(ada, bob):
     ada("room", "create", "planning", "--capability", "chat.*", "--capability", "mcp.proposal.*")
     bob("room", "say", "planning", "hi")
     refused(
@@ -147,8 +135,7 @@ def test_one_who_may_not_is_told_what_is_allowed(people):
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
 
 
-def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room):
-    ada, bob = room
+def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room, ada, bob):
     assert ada("room", "proposals", "planning") == (0, "", "No proposals.\n")
     with bob.begin("room", "join", "planning") as joined:
         joined.stdout.readline()
@@ -168,18 +155,15 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room):
         assert (asked["id"], asked["state"], asked["to"]) == (which, "fulfilled", "bob")
         rejected = ada("room", "reject", "planning", "#4", "Keep it.")
         assert rejected.out == "Rejected, as message 7.\n"
-        refused(
-            ada("room", "reject", "planning", third["id"], "No."),
-            "The proposal is already rejected.",
-        )
+        again = ada("room", "reject", "planning", third["id"], "No.")
+        refused(again, "The proposal is already rejected.")
         refused(ada("room", "approve", "planning", "2"), "The proposal is already fulfilled.")
         refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
         joined.stdin.close()
         assert joined.wait(60) == 0
 
 
-def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room):
-    ada, bob = room
+def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room, ada, bob):
     with bob.begin("room", "join", "planning") as joined:
         joined.stdout.readline()
         for path in ("one", "two", "three"):
@@ -194,8 +178,7 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert re.fullmatch(day, row[5])
         assert re.fullmatch(day, row[6])
         assert row[7:] == ["delete_file path=two", "It is\\x0atwo."]
-        approved = ada("room", "approve", row[4], row[0], "--wait", "0")
-        assert approved.err.startswith("Approved #3.")
+        assert ada("room", "approve", row[4], row[0], "--wait", "0").err.startswith("Approved #3.")
         assert re.match(day, ada("decisions").out)
         listed = ada("room", "proposals", "planning", "--state", "open").out
         assert 'delete_file path: "one"; because "It is\\none."' in listed
@@ -203,8 +186,7 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert joined.wait(60) == 0
 
 
-def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room):
-    ada, bob = room
+def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room, ada, bob):
     propose(bob, "planning", "one")
     propose(bob, "planning", "two", id="1")
     assert ada("room", "reject", "planning", "1", "No.").code == 0
@@ -214,8 +196,7 @@ def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others
     assert states == {1: "rejected", 2: "open"}
 
 
-def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room):
-    ada, bob = room
+def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room, ada, bob):
     propose(bob, "planning", "one")
     refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
     assert bob("room", "withdraw", "planning", "#1").out == "Withdrawn, as message 2.\n"
@@ -223,8 +204,7 @@ def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room):
     refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
 
 
-def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room):
-    ada, bob = room
+def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room, ada, bob):
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
         said = ada.json("room", "say", "planning", "@Bob, @carl and a@bob: ask @bob.")
@@ -233,8 +213,7 @@ def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room):
         present.kill()
 
 
-def test_a_room_in_which_nothing_was_said_has_no_messages(room):
-    ada, _ = room
+def test_a_room_in_which_nothing_was_said_has_no_messages(room, ada):
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Messages +none$", shown, re.MULTILINE)
     assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
@@ -251,10 +230,7 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(room):
 
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")
 @pytest.mark.parametrize("way", ["stdin", "environment", "terminal"])
-def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
-    hub, people, cli, tmp_path, way
-):
-    ada, _ = people
+def test_a_guest_comes_in_with_an_invitation_once_and_later_without(hub, ada, cli, tmp_path, way):
     ada("room", "create", "planning", "--access", "invite")
     invited = ada("room", "invite", "planning", "--guest", "grace", "--grant", "mcp.proposal.*")
     assert INVITATION.fullmatch(invited.out)
@@ -286,8 +262,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert grace("room", "say", "planning", "Me again.").code == 0
     assert "grace chat.message Me again." in ada("room", "history", "planning").out
     grace.fails(*join, told="folkmoot: error: The invitation ", given=f"{token}\n")
-    nobody = grace("room", "list")
-    assert nobody.code == ExitCode.SIGNED_OUT
+    assert grace("room", "list").code == ExitCode.SIGNED_OUT
     assert ada("room", "delete", "planning", "--yes").code == 0
     gone = grace("room", "say", "planning", "Still here?")
     assert gone.code in {ExitCode.FAILED, ExitCode.SIGNED_OUT}
@@ -296,8 +271,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert kept[0]["credential"] not in log
 
 
-def test_someone_is_invited_by_handle(people):
-    ada, bob = people
+def test_someone_is_invited_by_handle(ada, bob):
     ada("room", "create", "planning", "--access", "private")
     refused(bob("room", "say", "planning", "hi"), "There is no such room.")
     assert ada("room", "invite", "planning", "@Bob").out == "Invited @bob to planning.\n"
@@ -305,8 +279,7 @@ def test_someone_is_invited_by_handle(people):
     refused(ada("room", "invite", "planning", "nobody"), "User not found.")
 
 
-def test_a_room_is_deleted_only_by_one_who_types_its_name(room):
-    ada, _ = room
+def test_a_room_is_deleted_only_by_one_who_types_its_name(room, ada):
     told = "there is no terminal to ask for confirmation; use --yes"
     ada.fails("room", "delete", "planning", told=told, code=ExitCode.USAGE)
     with ada.at_terminal("room", "delete", "planning") as terminal:
@@ -319,8 +292,7 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(room):
     assert ada("room", "list").err.startswith("No rooms.")
 
 
-def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room):
-    ada, _ = room
+def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room, ada):
     ada("room", "say", "planning", "Look, @ada!")
     with ada.at_terminal("room", "history", "planning", columns=40) as terminal:
         assert terminal.end() == 0
@@ -328,41 +300,6 @@ def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room):
         assert terminal.style_of("@ada!").reverse
         assert terminal.style_of("ada ").fg not in ("default", "")
     assert "\x1b" not in ada("room", "history", "planning").out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["show", "../x"],
-         ("NAME must be 1 to 64 lower-case letters, digits, dots, underscores and hyphens, "
-          "beginning with a letter or a digit, not '../x'")),
-        (["create", "x", "--access", "secret"],
-         "--access must be open, invite or private, not 'secret'"),
-        (["create", "x", "--grant", "bob"], "--grant must be HANDLE=PATTERN, not 'bob'"),
-        (["create", "x", "--capability", "{"], "'{' is neither a pattern nor JSON"),
-        (["change", "x"], "give at least one setting to change"),
-        (["change", "x", "--grant", "bob=a.b", "--ungrant", "bob"],
-         "--grant and --ungrant both name 'bob'"),
-        (["history", "x", "--after", "1", "--before", "2"],
-         "--after and --before cannot be combined"),
-        (["history", "x", "--limit", "0"],
-         "--limit must be a whole number from 1 to 10000, not '0'"),
-        (["invite", "x"], "give either a HANDLE or --guest"),
-        (["invite", "x", "bob", "--guest", "grace"], "give either a HANDLE or --guest"),
-        (["invite", "x", "bob", "--grant", "a.b"],
-         "--grant is for a --guest; use 'room change --grant' for a handle"),
-        (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot be combined"),
-        (["join", "x", "--invitation"],
-         "no invitation in FOLKMOOT_INVITATION or on the standard input"),
-        (["say", "x", " "], "the text is empty"),
-        (["--json", "list"], "options come after 'list', not before it"),
-        (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
-    ],
-)  # fmt: skip
-def test_a_wrong_command_line_is_one_line(cli, arguments, message):
-    ran = cli("room", *arguments)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err.splitlines()[0] == f"folkmoot: error: {message}"
 
 
 def test_a_name_and_its_choices_are_those_of_the_hub():
@@ -421,9 +358,9 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(hub, cl
         )
 
 
-def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people):
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(ada):
     for arguments in QUICK[2:]:
-        refused(people[0]("room", *arguments), "There is no such room.")
+        refused(ada("room", *arguments), "There is no such room.")
 
 
 @pytest.mark.parametrize(
@@ -438,8 +375,7 @@ def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people):
 )
 def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(cli, tmp_path, status, body, message):
     with answering(status, body) as url:
-        file = keep_account(tmp_path, url)
-        ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=file)
+        ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=keep_account(tmp_path, url))
     assert (ran.code, ran.out) == (ExitCode.FAILED, "")
     assert ran.err.endswith(f"{message}\n")
     assert len(ran.err.splitlines()) == 1

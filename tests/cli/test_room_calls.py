@@ -9,26 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.client import Context, Room
-from tests.cli.conftest import Cli, Hub, People, Person
+from tests.cli.conftest import Cli, Hub, Person
 from tests.cli.roomers import post, token_of
 from tests.cli.terminal import Terminal
 
 JOIN = ("room", "join", "planning")
-
-
-class Harbour(NamedTuple):
-    """A room with its owner, a member, and an agent that knows the tides."""
-
-    ada: Cli
-    bob: Cli
-    called: list[dict[str, Any]]
-    robot: Callable[[], Cli]
 
 
 @contextmanager
@@ -78,15 +69,20 @@ def agent(
 
 
 @pytest.fixture
-def harbour(hub: Hub, room: People, person: Person) -> Iterator[Harbour]:
+def called(hub: Hub, room: None, person: Person) -> Iterator[list[dict[str, Any]]]:
+    """What an agent in the room was asked that knows the tides."""
     called: list[dict[str, Any]] = []
     with agent(hub.url, token_of(person("tides", "--agent")), called):
-        yield Harbour(*room, called, lambda: person("robot", "--agent"))
+        yield called
+
+
+@pytest.fixture
+def robot(person: Person) -> Cli:
+    return person("robot", "--agent")
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harbour):
-    ada, bob, called, _ = harbour
+def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(ada, bob, called):
     for who in (ada, bob):
         ran = who("room", "tools", "planning")
         assert (ran.code, ran.err) == (0, "")
@@ -124,8 +120,7 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harb
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour):
-    ada, called, robot = harbour.ada, harbour.called, harbour.robot()
+def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(ada, robot, called):
     with (
         agent(ada.hub, token_of(robot), called, slow=True),
         ada.begin("room", "call", "planning", "ebb") as calling,
@@ -140,8 +135,7 @@ def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour)
     assert called == [{"ebb": "ended"}]
 
 
-def test_an_agent_without_tools_is_not_waited_for(harbour):
-    ada, robot = harbour.ada, harbour.robot()
+def test_an_agent_without_tools_is_not_waited_for(ada, robot):
     ada("room", "create", "study")
     with robot.at_terminal("room", "join", "study") as there:
         there.wait_for("live")
@@ -162,8 +156,7 @@ def test_an_agent_without_tools_is_not_waited_for(harbour):
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_call_that_comes_to_nothing_says_why(harbour):
-    ada, _, called, _ = harbour
+def test_a_call_that_comes_to_nothing_says_why(ada, called):
     call = ("room", "call", "planning")
     for arguments, code, sentence in (
         (("low_water",), ExitCode.FAILED, "Nobody in the room offers low_water."),
@@ -180,8 +173,7 @@ def test_a_call_that_comes_to_nothing_says_why(harbour):
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbour):
-    ada, bob, _, _ = harbour
+def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(ada, bob, called):
     with ada.at_terminal(*JOIN, rows=40) as hers, bob.at_terminal(*JOIN, rows=40) as his:
         hers.wait_for("live").type("/tools\r")
         hers.wait_for("  high_water harbour= [days=integer]  When the tide is highest.")
@@ -206,8 +198,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbo
 
 
 @pytest.mark.requirement("room.keys-by-right")
-def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour):
-    ada, bob, _, _ = harbour
+def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(ada, bob, called):
     call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
     with bob.at_terminal(*JOIN, rows=40) as his:
         his.wait_for("live")

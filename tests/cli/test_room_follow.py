@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,8 +35,7 @@ def is_end(process: Forked) -> tuple[int, str]:
     return code, process.stderr.read()
 
 
-def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room):
-    ada, bob = room
+def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room, ada, bob):
     with bob.begin("room", "tail", "planning", "--json") as tail:
         assert envelope_of(tail)["kind"] == "system.presence.join"
         spaced = '{ "protocol": "mcpx/v1",\n\n "kind": "chat.message",\r\n "payload": {"n": 1.10,'
@@ -54,8 +54,7 @@ def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room):
     assert said[-1] == "system.presence.leave"
 
 
-def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room):
-    ada, bob = room
+def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room, ada, bob):
     for number in range(1, 6):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     for as_json in (True, False):
@@ -74,8 +73,7 @@ def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room):
             post(ada, "planning", "chat.message", {"text": "between"})
 
 
-def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room):
-    _, bob = room
+def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room, bob):
     with bob.begin("room", "tail", "planning") as tail:
         tail.stdout.readline()
         tail.stdout.close()
@@ -83,8 +81,7 @@ def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room):
 
 
 @pytest.mark.requirement("room.resume")
-def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(hub, room, start_hub):
-    ada, bob = room
+def test_tail_goes_on_after_the_hub_was_killed_and_brings_all_once(hub, room, ada, bob, start_hub):
     with bob.begin("room", "tail", "planning", "--json") as tail:
         seqs = [envelope_of(tail)["seq"]]
         post(ada, "planning", "chat.message", {"text": "before"})
@@ -101,11 +98,9 @@ def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(hub,
         assert is_end(tail)[0] == ExitCode.INTERRUPTED
 
 
-def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room):
-    ada, bob = room
-    ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
-    assert (ran.code, ran.err) == (0, "")
-    fields = [line.split(" ", 4) for line in ran.out.splitlines()]
+def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room, ada, bob):
+    out = bob.says("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
+    fields = [line.split(" ", 4) for line in out.splitlines()]
     assert [it[0] for it in fields] == ["1", "2", "3", "4"]
     assert [it[2:] for it in fields] == [
         ["gateway", "system.presence.join", "bob joined"],
@@ -116,8 +111,7 @@ def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room):
     assert "bob left" in ada("room", "history", "planning").out
 
 
-def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room):
-    ada, bob = room
+def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room, ada, bob):
     ada("room", "change", "planning", "--capability", "reasoning.*")
     ran = bob("room", "join", "planning", given="one\ntwo\n")
     assert ran.code == ExitCode.FAILED
@@ -126,8 +120,7 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room):
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 
-def test_one_who_is_put_out_is_told_and_the_command_fails(room):
-    ada, bob = room
+def test_one_who_is_put_out_is_told_and_the_command_fails(room, ada, bob):
     with bob.begin("room", "join", "planning") as joined:
         line_of(joined)
         post(ada, "planning", "room.kick", {"participant": "bob"})
@@ -136,8 +129,7 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(room):
         assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
-def test_a_proposal_is_one_line_with_its_arguments(room):
-    ada, bob = room
+def test_a_proposal_is_one_line_with_its_arguments(room, ada, bob):
     with bob.begin("room", "tail", "planning") as tail:
         line_of(tail)
         propose(ada, "planning", "a b")
@@ -226,12 +218,8 @@ class Strict:
         return answer
 
 
-class Said:
-    seq = 7
-
-
 def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(capsys):
-    room = Strict(e.RateLimited("Too fast.", retry_after=0.001), Said())
+    room = Strict(e.RateLimited("Too fast.", retry_after=0.001), SimpleNamespace(seq=7))
     speaker = Speaker(room)  # type: ignore[arg-type]
     asyncio.run(speaker._say("one"))
     assert (room.said, speaker.said) == (["one", "one"], 7)
@@ -241,38 +229,32 @@ def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(capsys):
         asyncio.run(hopeless._say("one"))
 
 
-def typed(*chunks: bytes) -> list[str]:
-    async def read(descriptor: int) -> list[str]:
+def typed(descriptor: int) -> list[str]:
+    async def read() -> list[str]:
         return [line async for line in typed_lines(descriptor)]
 
+    try:
+        return asyncio.run(read())
+    finally:
+        os.close(descriptor)
+
+
+def piped(*chunks: bytes) -> int:
     reading, writing = os.pipe()
     for chunk in chunks:
         os.write(writing, chunk)
     os.close(writing)
-    try:
-        return asyncio.run(read(reading))
-    finally:
-        os.close(reading)
+    return reading
 
 
 def test_lines_are_put_together_from_whatever_pieces_they_come_in():
-    assert typed("grü".encode()[:-1], "ü".encode()[-1:] + b"n\r\nb", b"", b"c\n\nd") == [
-        "grün", "bc", "d",
-    ]  # fmt: skip
-    assert typed() == []
+    pieces = piped("grü".encode()[:-1], "ü".encode()[-1:] + b"n\r\nb", b"", b"c\n\nd")
+    assert typed(pieces) == ["grün", "bc", "d"]
+    assert typed(piped()) == []
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
     file = tmp_path / "long"
     file.write_bytes(b"x" * (MAX_LINE + 1_000_000))
-
-    async def read() -> None:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            async for _ in typed_lines(descriptor):
-                pass
-        finally:
-            os.close(descriptor)
-
     with pytest.raises(e.MessageTooLarge):
-        asyncio.run(read())
+        typed(os.open(file, os.O_RDONLY))

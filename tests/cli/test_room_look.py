@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.color import Color
 from rich.console import Console
 
@@ -167,6 +168,9 @@ def asked(operation: str, seq: int, who: str = "ada", **more: Any) -> Any:
     return said(seq, f"mcp.{operation}.tools/call", payload, who, to=["tides"], **more)
 
 
+OFFERED = {"result": {"tools": [{"name": "f"}, {"name": "g"}]}}
+
+
 def test_what_happens_is_told_in_sentences():
     envelopes = [
         asked("request", 3),
@@ -186,14 +190,7 @@ def test_what_happens_is_told_in_sentences():
         said(16, "room.invite", {"handle": "cy"}),
         said(17, "room.kick", {"participant": "cy", "reason": "Spam."}),
         said(18, "mcp.request.tools/list", {"method": "tools/list", "params": {}}, to=["tides"]),
-        said(
-            23,
-            "mcp.response.tools/list",
-            {"result": {"tools": [{"name": "f"}, {"name": "g"}]}},
-            "tides",
-            to=["ada"],
-            correlation_id=["id-18"],
-        ),
+        said(23, "mcp.response.tools/list", OFFERED, "tides", correlation_id=["id-18"]),
         said(19, "reasoning.thought", {"text": "Hm."}, "tides"),
         said(20, "participant.pause", {}, to=["tides"]),
         said(21, "mcpx.reject.proposal", {"reason": "No."}, correlation_id=["unknown"]),
@@ -240,10 +237,8 @@ def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width):
     other = {"name": "clock", "description": "word " * 40}
     file = StringIO()
     screen = Console(file=file, width=width, highlight=False, color_system=None)
-    draw_tools(
-        screen,
-        [OfferedTool("tides", tool), OfferedTool("tides", other), OfferedTool("cuckoo", other)],
-    )
+    owned = [("tides", tool), ("tides", other), ("cuckoo", other)]
+    draw_tools(screen, [OfferedTool(who, what) for who, what in owned])
     lines = file.getvalue().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == ["tides", "cuckoo"]
     assert lines[1].startswith("  high_water harbour= [d\\x1b=]  When")
@@ -272,8 +267,7 @@ def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together():
 
 
 def test_a_proposal_shows_every_argument_in_a_line_of_its_own():
-    forged = {"path": "a\nb", 'x\nmode: "safe"\n': 1}
-    text = look(call("proposal", **forged)).text
+    text = look(call("proposal", **{"path": "a\nb", 'x\nmode: "safe"\n': 1})).text
     assert text == ('path: "a\\nb"', 'x\\nmode: \\"safe\\"\\n: 1')
     more = said(1, "mcp.proposal.tools/call:f", {
         "method": "tools/call", "params": {"name": "f", "arguments": {"a": 1}, "_meta": {"b": 2}},
@@ -314,10 +308,6 @@ def test_a_refusal_that_is_not_about_rights_lists_none():
 @pytest.mark.parametrize("width", [20, 40, 59, 60, 80, 200])
 def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width):
     text = "ada 08:12\n08:12 ada I am the owner\n" + "word " * 40 + "x" * 300 + "漢字" * 60
-    drawn = shown(said(1, "chat.message", {"text": text}, who="eve")).splitlines()
-    assert sum(not line.startswith("  ") for line in drawn) == 1
-    from rich.cells import cell_len
-
     drawn = shown(said(1, "chat.message", {"text": text}, who="eve"), width=width).splitlines()
     assert max(map(cell_len, drawn)) <= width
     assert sum(not line.startswith("  ") for line in drawn) == 1
@@ -370,12 +360,10 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words():
 
 
 def test_a_text_beyond_measure_is_cut_and_says_so():
-    seen = look(said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)}))
-    assert seen.cut
-    assert sum(map(len, seen.text)) == MAX_SHOWN_TEXT
-    assert "the message is longer" in shown(
-        said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)})
-    )
+    long = said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)})
+    assert look(long).cut
+    assert sum(map(len, look(long).text)) == MAX_SHOWN_TEXT
+    assert "the message is longer" in shown(long)
 
 
 def test_only_the_latest_messages_are_remembered_for_what_is_about_them():
@@ -394,8 +382,7 @@ def test_the_tutorial_shows_what_the_view_draws():
     result = {"content": [{"type": "text", "text": "Buy flour."}]}
     wanted = {"name": "delete_file", "arguments": {"path": "notes.txt", "recursive": True}}
     payload = {"method": "tools/call", "params": wanted}
-    kind = "mcp.proposal.tools/call:delete_file"
-    proposal = said(7, kind, payload, who="coder", to=["files"])
+    proposal = said(7, "mcp.proposal.tools/call:delete_file", payload, who="coder", to=["files"])
     drawn = shown(
         joined(1, "ada"),
         joined(2, "bob"),

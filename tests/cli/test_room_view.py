@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.cli.output import ExitCode
 from tests.amounts import few
-from tests.cli.conftest import Cli, People
+from tests.cli.conftest import Cli
 from tests.cli.roomers import post, propose
 from tests.cli.terminal import Terminal
 
@@ -19,9 +19,9 @@ JOIN = ("room", "join", "planning")
 
 
 @pytest.fixture
-def screen(room: People) -> Iterator[Terminal]:
+def screen(room: None, ada: Cli) -> Iterator[Terminal]:
     """Ada's terminal, in the room."""
-    with room[0].at_terminal(*JOIN) as terminal:
+    with ada.at_terminal(*JOIN) as terminal:
         yield terminal.wait_for("planning · ada · 1 here · live")
 
 
@@ -35,8 +35,7 @@ def is_said(text: str) -> Callable[[Terminal], bool]:
     return lambda it: any(text in row for row in it.rows) and bottom(it)[0] == "ada>"
 
 
-def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room):
-    ada, bob = room
+def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room, ada, bob):
     post(bob, "planning", "chat.message", {"text": "Earlier."})
     with ada.at_terminal(*JOIN) as terminal:
         terminal.wait_for("live").type("Good morning, @bob.")
@@ -54,8 +53,7 @@ def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room):
         assert terminal.end() == 0
 
 
-def test_what_others_write_does_nothing_to_the_terminal(room, screen):
-    _, bob = room
+def test_what_others_write_does_nothing_to_the_terminal(bob, screen):
     evil = "\x1b[2J\x1b]0;owned\x07\r\n00:00 ada I agree.\u202e\x9b31m"
     post(bob, "planning", "chat.message", {"text": evil})
     screen.wait_for("\\x1b[2J\\x1b]0;owned\\x07")
@@ -64,8 +62,7 @@ def test_what_others_write_does_nothing_to_the_terminal(room, screen):
     assert "\u202e" not in screen.raw.decode()
 
 
-def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room, screen):
-    _, bob = room
+def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(bob, screen):
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
         proposed = propose(bob, "planning", "report.txt", to=["bob"])
@@ -82,16 +79,14 @@ def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room, screen):
         present.wait(60)
 
 
-def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(room, screen):
-    _, bob = room
+def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(bob, screen):
     propose(bob, "planning", "a")
     screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who should do #2?")
     screen.type("@nobody\r").wait_for("refused").wait_for("nobody is not in the room.")
     screen.wait_for("1 proposal: Tab")
 
 
-def test_a_letter_that_is_typed_decides_nothing(room, screen):
-    _, bob = room
+def test_a_letter_that_is_typed_decides_nothing(bob, screen):
     propose(bob, "planning", "a", to=["bob"])
     screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada: answer"))
     screen.type("\t").wait_for("Esc back").type("x")
@@ -103,8 +98,7 @@ def test_a_letter_that_is_typed_decides_nothing(room, screen):
     assert "approved" not in screen.text
 
 
-def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(room, screen):
-    _, bob = room
+def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(bob, screen):
     propose(bob, "planning", "first")
     propose(bob, "planning", "second")
     screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("r")
@@ -117,26 +111,20 @@ def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(room, sc
     screen.type("/approve 2\r").wait_for("There is no open proposal #2.")
 
 
-def test_proposals_that_were_open_before_are_found(room):
-    ada, bob = room
+def test_proposals_that_were_open_before_are_found(room, ada, bob):
     propose(bob, "planning", "first")
     for number in range(40):
         post(bob, "planning", "chat.message", {"text": f"number {number}"})
     with ada.at_terminal(*JOIN) as terminal:
         terminal.wait_for("1 proposal: Tab").type("\t").wait_for('path: "first"')
-        withdrawn = {"correlation_id": [last_proposal(ada)]}
-        post(bob, "planning", "mcpx.withdraw.proposal", {}, **withdrawn)
+        (proposal,) = ada.json("room", "proposals", "planning")["proposals"]
+        post(bob, "planning", "mcpx.withdraw.proposal", {}, correlation_id=[proposal["id"]])
         terminal.wait_for("bob withdrew").wait_for(lambda it: "Esc back" not in it.text)
         terminal.wait_for(lambda it: "Tab" not in bottom(it)[1])
 
 
-def last_proposal(who: Cli) -> str:
-    return str(who.json("room", "proposals", "planning")["proposals"][0]["id"])
-
-
 @pytest.mark.long
-def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(room, screen):
-    _, bob = room
+def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(bob, screen):
     propose(bob, "planning", "x" * 2_000, to=["bob"])
     screen.wait_for("1 proposal: Tab").type("\t").wait_for("… all of it is printed above")
     screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
@@ -145,8 +133,7 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
-def test_the_commands_of_the_input_line(room, screen):
-    ada, bob = room
+def test_the_commands_of_the_input_line(ada, bob, screen):
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
     screen.type("/nonsense\r").wait_for("There is no command /nonsense. /help lists the commands.")
@@ -189,9 +176,8 @@ def test_tab_completes_names_and_commands(screen):
 
 @pytest.mark.requirement("room.resume")
 def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
-    hub, room, screen, start_hub
+    hub, room, ada, screen, start_hub
 ):
-    ada, _ = room
     hub.stop(signal.SIGKILL)
     screen.wait_for("reconnecting…").wait_for("The connection is lost.")
     screen.type("Still there?\r").wait_for("1 to be sent")
@@ -203,8 +189,7 @@ def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
 
 
 @pytest.mark.parametrize("columns", [30, 40])
-def test_a_narrow_terminal_shows_what_matters(room, columns):
-    ada, bob = room
+def test_a_narrow_terminal_shows_what_matters(room, ada, bob, columns):
     with ada.at_terminal(*JOIN, columns=columns, rows=20) as terminal:
         terminal.wait_for("live")
         propose(bob, "planning", "report.txt", to=["bob"])
@@ -230,8 +215,7 @@ def test_a_window_that_changes_its_size_is_redrawn(screen):
     assert screen.text.count("ada>") == 1
 
 
-def test_without_colour_there_is_none_and_everything_is_still_told_apart(room):
-    ada, bob = room
+def test_without_colour_there_is_none_and_everything_is_still_told_apart(room, ada, bob):
     with ada.at_terminal(*JOIN, NO_COLOR="1") as terminal:
         terminal.wait_for("live")
         propose(bob, "planning", "x")
@@ -246,8 +230,7 @@ def test_without_colour_there_is_none_and_everything_is_still_told_apart(room):
 
 
 @pytest.mark.parametrize("way", few(["\x03", "SIGTERM", "\x04", "/quit\r", "SIGHUP"], 2))
-def test_whoever_leaves_gets_the_terminal_back_as_it_was(room, screen, way):
-    ada, _ = room
+def test_whoever_leaves_gets_the_terminal_back_as_it_was(ada, screen, way):
     assert screen.attributes != screen.before
     if way.startswith("SIG"):
         screen.process.send_signal(signal.Signals[way])
@@ -261,16 +244,14 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(room, screen, way):
     assert "ada left" in ada("room", "history", "planning").out
 
 
-def test_a_room_that_is_deleted_ends_the_view_with_a_line(room, screen):
-    ada, _ = room
+def test_a_room_that_is_deleted_ends_the_view_with_a_line(ada, screen):
     assert ada("room", "delete", "planning", "--yes").code == 0
     assert screen.end() == ExitCode.FAILED
     assert screen.text.splitlines()[-1].startswith("folkmoot: error: ")
     assert screen.attributes == screen.before
 
 
-def test_a_flood_is_shown_in_order_and_typing_goes_on(room, screen):
-    _, bob = room
+def test_a_flood_is_shown_in_order_and_typing_goes_on(bob, screen):
     lines = "".join(f"number {number}\n" for number in range(150))
     with bob.begin("room", "join", "planning") as talking:
         talking.stdin.write(lines)
@@ -284,8 +265,7 @@ def test_a_flood_is_shown_in_order_and_typing_goes_on(room, screen):
     assert places == sorted(places)
 
 
-def test_a_dumb_terminal_gets_plain_lines(room):
-    ada, _ = room
+def test_a_dumb_terminal_gets_plain_lines(room, ada):
     with ada.at_terminal(*JOIN, TERM="dumb") as terminal:
         terminal.wait_for("system.presence.join ada joined").type("hello\r")
         terminal.wait_for("ada chat.message hello").type("\x04")

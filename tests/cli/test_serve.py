@@ -53,8 +53,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     ended = hub.stop(number)
     assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
     logged = [json.loads(line)["message"] for line in ended.err.splitlines()]
-    assert logged[0] == "listening"
-    assert logged[-1] == "stopped"
+    assert (logged[0], logged[-1]) == ("listening", "stopped")
 
 
 def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub):
@@ -107,8 +106,7 @@ def test_a_folder_that_cannot_be_used_is_one_line(cli, tmp_path, folder):
 def test_a_second_hub_on_the_same_folder_is_one_line(start_hub, cli):
     hub = start_hub()
     told = f"in use by another hub (process {hub.process.pid})"
-    ran = cli.fails("serve", "--port", "0", told=told, code=ExitCode.DATA)
-    assert ran.err.count("\n") == 1
+    assert cli.fails("serve", "--port", "0", told=told, code=ExitCode.DATA).err.count("\n") == 1
 
 
 @pytest.mark.requirement("key.from-environment")

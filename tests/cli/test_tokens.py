@@ -12,25 +12,21 @@ from tests.cli.conftest import Ran
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_on_the_command_line(person):
-    ada = person("ada")
+def test_tokens_are_created_listed_and_revoked_on_the_command_line(ada):
 
     wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
-    made = ada("tokens", "create", *wanted)
-    assert (made.code, made.err) == (0, "")
+    out = ada.says("tokens", "create", *wanted)
     found = re.fullmatch(
         r"Token    (sk_[0-9a-f]{64})\nID       (c_[0-9a-f]{8})\n"
         r"Scope    mail\.read rooms:square\nExpires  [-0-9: ]{16}\n\n"
         r"Anyone who has the token can act as @ada within its scope\. It is not shown again\.\n"
         r"'folkmoot tokens revoke \2' revokes it\.\n",
-        made.out,
+        out,
     )
-    assert found is not None, made.out
+    assert found is not None, out
     listed = ada.json("tokens")
-    assert {it["label"]: it["current"] for it in listed} == {
-        "first token": True,
-        "the tides": False,
-    }
+    assert [it["label"] for it in listed if it["current"]] == ["first token"]
+    assert [it["label"] for it in listed if not it["current"]] == ["the tides"]
     assert "sk_" not in json.dumps(listed)
     table = re.sub(r"\x1b\[[0-9;]*m", "", ada.shown("tokens"))
     assert "mail.read rooms:square" in table
@@ -56,12 +52,10 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(person):
 
 
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
-    hub, person, tmp_path
+    hub, ada, tmp_path
 ):
-    ada = person("ada")
-    laptop = ada._replace(
-        environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
-    )
+    keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
+    laptop = ada._replace(environ={**ada.environ, **keys})
     token = ada.json("tokens", "create", "--label", "laptop")["token"]
     add = ("account", "add", "--token", "-", "--url", hub.url)
     for given, code, said in (
@@ -78,8 +72,7 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
 
     ran = laptop(*add, given=f"{token}\n")
     place = tmp_path / "laptop.json"
-    told = f"Saved @ada on {hub.url} in {place}, which only you can read.\n"
-    assert ran == Ran(0, told, "")
+    assert ran == Ran(0, f"Saved @ada on {hub.url} in {place}, which only you can read.\n", "")
     assert laptop("account", "token", "ada").out.strip() == token
     assert laptop.json("account", "whoami")["handle"] == "ada"
 
@@ -92,16 +85,13 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
     assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
 
 
-def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
-    ada = person("ada")
+def test_connect_gives_a_client_a_token_of_its_own_scope(hub, ada, tmp_path):
     file = tmp_path / "mcp.json"
     wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
     shown = ada(*wanted, "--dry-run")
     assert (shown.code, "sk_…" in shown.out) == (0, True)
     assert len(ada.json("tokens")) == 1
-    ran = ada(*wanted)
-    assert (ran.code, ran.err) == (0, "")
-    assert "Its token can do no more than: mail.read rooms:square." in ran.out
+    assert "Its token can do no more than: mail.read rooms:square." in ada.says(*wanted)
     header = json.loads(file.read_text())["mcpServers"]["folkmoot"]["headers"]["Authorization"]
     token = header.removeprefix("Bearer ")
     assert token != ada("account", "token", "ada").out.strip()
@@ -114,15 +104,12 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
     assert ada(*wanted).code == ExitCode.FAILED
     assert "There is no scope" in ada("connect", "cursor", "--scope", "all", "--file",
                                       str(tmp_path / "other.json")).err  # fmt: skip
-    assert "--scope must name" in ada("connect", "cursor", "--scope", " ").err
     assert len(ada.json("tokens")) == 2
     assert not (tmp_path / "other.json").exists()
 
 
-def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(person):
-    ada = person("ada")
-    ran = ada("digest")
-    assert (ran.code, ran.err) == (0, "")
-    assert re.search(r"^Total unread +0$", ran.out, re.MULTILINE), ran.out
-    assert re.search(r"^Recent senders +-$", ran.out, re.MULTILINE), ran.out
+def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(ada):
+    out = ada.says("digest")
+    assert re.search(r"^Total unread +0$", out, re.MULTILINE), out
+    assert re.search(r"^Recent senders +-$", out, re.MULTILINE), out
     assert ada.json("digest")["total_unread"] == 0

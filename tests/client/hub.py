@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
+from msgspec.structs import replace
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -131,20 +132,14 @@ class CuttingHub:
 
     def begin_anew(self, epoch: str) -> None:
         """A memory-only room after a restart."""
-        settings = self.room.settings
-        self.room = Room(
-            RoomSettings(name=settings.name, epoch=epoch, chat={}, return_seconds=0.0),
-            lambda: uuid4().hex,
-        )
+        self.room = Room(replace(self.room.settings, epoch=epoch), lambda: uuid4().hex)
         self.stored.clear()
 
-    def tick(self) -> None:
-        """Let happen what is due."""
-        self.perform(self.room.tick(time.time()))
-
-    def trim(self, first_seq: int) -> None:
-        """Keep nothing before a message."""
-        self.room.trim(first_seq)
+    def tick(self) -> bool:
+        """Let happen what is due, if anything is."""
+        effects = self.room.tick(time.time())
+        self.perform(effects)
+        return bool(effects)
 
     def kinds(self) -> list[str]:
         return [append.kind for append in self.stored]

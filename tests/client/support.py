@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from folkmoot.client import Backoff, Gap, Message, RequestFailed, Room, ToolResult
+from tests import mcp_harness
 from tests.client.hub import CuttingHub
 
 SOON = Backoff(first=0.001, most=0.01)
+eventually = mcp_harness.until
 
 
 def enter(hub: CuttingHub, name: str, **more: Any) -> Room:
@@ -25,12 +26,6 @@ async def until(room: Room, wanted: Callable[[Message], bool]) -> Message:
         if wanted(message):
             return message
     raise AssertionError("the room ended first")
-
-
-async def eventually(so: Callable[[], bool]) -> None:
-    """Wait until something is so; the test's own time limit bounds it."""
-    while not so():  # noqa: ASYNC110 - nobody sets an event for it
-        await asyncio.sleep(0.001)
 
 
 def of(text: str) -> Callable[[Message], bool]:

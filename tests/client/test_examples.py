@@ -18,7 +18,6 @@ from tests.process import environment
 from tests.transports.rooms.support import ROOM, Person, Town
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LONGEST = 120
 MODERATED = {
     "kind": "mcp.request.tools/call:chat.say",
     "payload": {"params": {"arguments": {"moderated_by": "coordinator"}}},
@@ -163,8 +162,3 @@ async def test_an_example_that_cannot_begin_says_why_and_shows_no_traceback(town
         code, output, errors = await example.ended()
         assert (code, output) == (2, "")
         assert "FOLKMOOT_TOKEN must hold" in errors
-
-
-def test_the_examples_are_short():
-    for path in EXAMPLES.glob("*.py"):
-        assert len(path.read_text(encoding="utf-8").splitlines()) < LONGEST, path.name

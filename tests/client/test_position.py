@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from folkmoot.client.model import HistoryBounds, Me, Resumed, Welcome
 from folkmoot.client.session import Position
 
@@ -20,16 +22,16 @@ def begun(last: int = 10) -> Position:
     return position
 
 
-def test_the_first_connection_goes_on_from_now():
-    position = begun()
-    assert position.is_live
-    assert position.advance(11)
-    position.keep(11, fits=True)
-    assert position.resume_after(hungry=False) == 11
+def lost(position: Position, *history: int, after: int = 10, **more: Any) -> tuple[int, int, bool]:
+    """The gap where a connection is told that what it missed is gone, and whether it reads on."""
+    beginning = position.begin(welcome(*history, **{"reason": "history_gone", **more}), after)
+    assert beginning.gap is not None
+    return beginning.gap.after, beginning.gap.seq, beginning.again
 
 
 def test_a_connection_is_live_when_it_has_replayed_what_was_missed():
     position = begun()
+    assert position.is_live
     assert position.begin(welcome(12, reason=None), 10).gap is None
     assert not position.is_live
     position.advance(11)
@@ -57,19 +59,13 @@ def test_one_who_is_behind_goes_on_where_the_buffer_ended_once_it_is_empty():
 
 def test_where_the_history_begins_later_it_is_joined_there():
     position = begun()
-    beginning = position.begin(welcome(30, 20, reason="history_gone"), 10)
-    assert beginning.again
-    assert beginning.gap is not None
-    assert (beginning.gap.after, beginning.gap.seq) == (10, 19)
+    assert lost(position, 30, 20) == (10, 19, True)
     assert position.resume_after(hungry=False) == 19
 
 
 def test_where_nothing_is_kept_it_goes_on_from_now():
     position = begun()
-    beginning = position.begin(welcome(30, reason="history_gone", enabled=False), 10)
-    assert not beginning.again
-    assert beginning.gap is not None
-    assert (beginning.gap.after, beginning.gap.seq) == (10, 30)
+    assert lost(position, 30, enabled=False) == (10, 30, False)
     assert position.is_live
 
 
@@ -78,17 +74,14 @@ def test_what_only_the_author_has_not_read_may_be_gone_while_the_client_heard_it
     position.keep(11, fits=False)
     for seq in range(11, 31):
         position.advance(seq)
-    beginning = position.begin(welcome(30, 20, reason="history_gone"), 10)
-    assert beginning.again
-    assert position.heard == 30
-    assert position.resume_after(hungry=True) == 19
+    assert lost(position, 30, 20)[2]
+    assert (position.heard, position.resume_after(hungry=True)) == (30, 19)
 
 
 def test_in_a_new_epoch_the_old_numbers_mean_nothing():
     position = begun(100)
-    beginning = position.begin(welcome(3, epoch="e2", reason="epoch_changed"), 100)
-    assert beginning.gap is not None
-    assert (beginning.gap.after, beginning.gap.seq) == (100, 3)
+    found = lost(position, 3, after=100, epoch="e2", reason="epoch_changed")
+    assert found == (100, 3, False)
     assert (position.epoch, position.heard, position.kept) == ("e2", 3, 3)
     assert not position.is_known(4)
 

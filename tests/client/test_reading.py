@@ -108,7 +108,7 @@ async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(hub, alic
         await alice.call("bob", "double", {"n": n})
     last = (await alice.say("the end")).seq
     await bob.say("I know of it")
-    hub.trim(last)
+    hub.room.trim(last)
     read = await read_to(bob, "the end")
     (gap,) = (m for m in read if isinstance(m, Gap))
     before = read[: read.index(gap)]

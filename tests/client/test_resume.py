@@ -205,7 +205,7 @@ async def test_a_gap_is_told_where_the_history_no_longer_reaches_back(hub, alice
     hub.cut("bob")
     for n in range(5):
         kept = (await alice.say(f"missed {n}")).seq
-    hub.trim(kept)
+    hub.room.trim(kept)
     hub.refuses = None
     gap = await anext(bob)
     assert isinstance(gap, Gap)
@@ -260,7 +260,7 @@ async def test_an_answer_that_may_be_in_the_gap_is_not_waited_for(hub, alice, bo
         hub.refuses = (CloseCode.RESTARTING, "")
         hub.cut("alice")
         await until(bob, lambda m: m.kind == "system.presence.leave")
-        hub.trim(hub.room.seq + 1)
+        hub.room.trim(hub.room.seq + 1)
         hub.refuses = None
 
 
@@ -270,7 +270,7 @@ async def test_what_may_have_been_stored_and_forgotten_is_not_sent_again(hub, al
         if moment != "after":
             return False
         hub.cuts = never
-        asyncio.get_running_loop().call_soon(hub.trim, 1000)
+        asyncio.get_running_loop().call_soon(hub.room.trim, 1000)
         return True
 
     hub.cuts = cuts

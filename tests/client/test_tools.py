@@ -42,6 +42,11 @@ async def nobody(request: Message, params: dict[str, Any]) -> None:
     raise AssertionError("nothing is told here")
 
 
+def said(text: str) -> dict[str, Any]:
+    """A result of one text."""
+    return {"content": [{"type": "text", "text": text}]}
+
+
 REQUEST = Message(seq=1, id="r", sender="alice", kind="mcp.request.tools/call", payload={})
 
 
@@ -49,72 +54,45 @@ def call(function: Function, arguments: Any = None) -> dict[str, Any]:
     return run(make_tool(function).call(arguments, Context(REQUEST, nobody)))
 
 
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+POINT = {"x": NUMBER, "y": {**NUMBER, "default": 0}}
+PLACED = {
+    "name": TEXT,
+    "at": {"$ref": "#/$defs/Point"},
+    "size": {**NUMBER, "minimum": 1, "description": "How large.", "default": 1},
+    "kind": {"enum": ["round", "square"], "default": "round"},
+    "tags": {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}], "default": None},
+    "anything": {"default": None},
+}
+
+
 def test_the_schema_is_made_from_the_signature_and_the_docstring():
-    tool = make_tool(place)
-    assert tool.listed == {
-        "name": "place",
-        "description": "Put something somewhere.\n\nIt stays there.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string"},
-                "at": {"$ref": "#/$defs/Point"},
-                "size": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "How large.",
-                    "default": 1,
-                },
-                "kind": {"enum": ["round", "square"], "default": "round"},
-                "tags": {
-                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
-                    "default": None,
-                },
-                "anything": {"default": None},
-            },
-            "required": ["name", "at"],
-            "additionalProperties": False,
-            "$defs": {
-                "Point": {
-                    "title": "Point",
-                    "type": "object",
-                    "properties": {
-                        "x": {"type": "integer"},
-                        "y": {"type": "integer", "default": 0},
-                    },
-                    "required": ["x"],
-                }
-            },
-        },
-    }
+    made = make_tool(place).listed
+    assert made["description"] == "Put something somewhere.\n\nIt stays there."
+    point = {"title": "Point", "type": "object", "properties": POINT, "required": ["x"]}
+    assert (made["name"], made["inputSchema"]) == ("place", {
+        "type": "object",
+        "properties": PLACED,
+        "required": ["name", "at"],
+        "additionalProperties": False,
+        "$defs": {"Point": point},
+    })  # fmt: skip
 
 
 def test_a_function_without_annotations_takes_anything():
     def loose(a, b=2):  # type: ignore[no-untyped-def]
         return [a, b]
 
-    assert make_tool(loose).schema == {
-        "type": "object",
-        "properties": {"a": {}, "b": {"default": 2}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-    assert call(loose, {"a": {"deep": 1}}) == {
-        "content": [{"type": "text", "text": '[{"deep":1},2]'}]
-    }
+    schema = make_tool(loose).schema
+    assert (schema["properties"], schema["required"]) == ({"a": {}, "b": {"default": 2}}, ["a"])
+    assert call(loose, {"a": {"deep": 1}}) == said('[{"deep":1},2]')
 
 
 def test_arguments_become_what_the_signature_says():
     answer = call(place, {"name": "chair", "at": {"x": 3}})
-    assert answer["structuredContent"] == {
-        "name": "chair",
-        "x": 3,
-        "size": 1,
-        "kind": "round",
-        "tags": None,
-        "by": "alice",
-    }
-    assert msgspec.json.decode(answer["content"][0]["text"]) == answer["structuredContent"]
+    given = {"name": "chair", "x": 3, "size": 1, "kind": "round", "tags": None, "by": "alice"}
+    assert answer["structuredContent"] == given
+    assert msgspec.json.decode(answer["content"][0]["text"]) == given
 
 
 @pytest.mark.parametrize(
@@ -145,30 +123,21 @@ def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema():
         return a is sentinel
 
     assert make_tool(odd).schema["properties"] == {"a": {}}
-    assert call(odd) == {"content": [{"type": "text", "text": "true"}]}
+    assert call(odd) == said("true")
+
+
+IMAGE = {"type": "image", "data": "…"}
 
 
 @pytest.mark.parametrize(
     ("returned", "told"),
     [
         (None, {"content": []}),
-        ("words", {"content": [{"type": "text", "text": "words"}]}),
-        (7, {"content": [{"type": "text", "text": "7"}]}),
-        (
-            Point(1),
-            {
-                "content": [{"type": "text", "text": '{"x":1,"y":0}'}],
-                "structuredContent": {"x": 1, "y": 0},
-            },
-        ),
-        (
-            ToolResult(({"type": "image", "data": "…"},), {"a": 1}),
-            {"content": [{"type": "image", "data": "…"}], "structuredContent": {"a": 1}},
-        ),
-        (
-            ToolResult(({"type": "text", "text": "b"},)),
-            {"content": [{"type": "text", "text": "b"}]},
-        ),
+        ("words", said("words")),
+        (7, said("7")),
+        (Point(1), {**said('{"x":1,"y":0}'), "structuredContent": {"x": 1, "y": 0}}),
+        (ToolResult((IMAGE,), {"a": 1}), {"content": [IMAGE], "structuredContent": {"a": 1}}),
+        (ToolResult(({"type": "text", "text": "b"},)), said("b")),
     ],
 )
 def test_what_a_function_returns_is_written_as_mcp_writes_it(returned, told):
@@ -185,8 +154,8 @@ async def test_a_function_that_is_not_async_does_not_hold_up_the_others():
         return threading.get_ident() == here
 
     contexts = Context(REQUEST, nobody)
-    assert (await make_tool(where).call({}, contexts))["content"][0]["text"] == "false"
-    assert (await make_tool(there).call({}, contexts))["content"][0]["text"] == "true"
+    assert await make_tool(where).call({}, contexts) == said("false")
+    assert await make_tool(there).call({}, contexts) == said("true")
 
 
 def positional(a: int, /) -> None: ...

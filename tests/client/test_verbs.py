@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -156,14 +155,8 @@ async def test_a_proposal_is_rejected_with_a_reason_or_withdrawn_or_expires(hub,
     assert (await proposal.outcome()).state == "withdrawn"
 
     proposal = await bob.propose("ping", expires_in=0.001)
-    await eventually(lambda: hub.room.due < 2e9 and bool(tick(hub)))
+    await eventually(lambda: hub.room.due < 2e9 and hub.tick())
     assert (await proposal.outcome()).state == "expired"
-
-
-def tick(there: CuttingHub) -> bool:
-    effects = there.room.tick(time.time())
-    there.perform(effects)
-    return bool(effects)
 
 
 @pytest.mark.settings(quorum=2, rights={**DEFAULT_RIGHTS, Role.MEMBER: ("*",)})

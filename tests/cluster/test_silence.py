@@ -66,7 +66,6 @@ def test_people_elsewhere_hardly_notice_that_a_node_stops(seed, monkeypatch):
     for client in there.clients:
         client.leave()
     talk(there, 2.0, others)
-    node.ownership.is_draining = True
     node.stops_at = there.now + 1.0
     assert talk(there, 3.0, others) < HAND_OVER_SECONDS
     assert there.database.epoch > epoch

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from folkmoot.cluster.edge import Edge
 from folkmoot.cluster.lease import Lease
-from tests.cluster.world import Client, Mutations, Node, World
+from tests.cluster.world import Client, Node, World
 
 picks = st.integers(0, 5)
 
@@ -31,7 +31,6 @@ class Cluster(RuleBasedStateMachine):
     """Three nodes, one room, and people who talk."""
 
     durable = True
-    mutations = Mutations()
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +39,6 @@ class Cluster(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 2**32))
     def begin(self, seed: int) -> None:
         self.world = World(seed, durable=self.durable)
-        self.world.mutations = self.mutations
         self.world.clients = [Client(self.world, name) for name in ("ada", "bob", "cy")]
         self.world.advance(1.0)
 
@@ -115,7 +113,6 @@ class Cluster(RuleBasedStateMachine):
     def a_node_drains(self, at: int, of_owner: bool) -> None:
         node = (of_owner and self.owner()) or self.node(at)
         if node.stops_at is None:
-            node.ownership.is_draining = True
             node.stops_at = self.world.now + 1.0
             self.world.start()
 
@@ -124,10 +121,6 @@ class Cluster(RuleBasedStateMachine):
         client = self.world.clients[at % 3]
         if client.node is not None and not client.node.is_paused:
             client.leave()
-
-    @rule()
-    def someone_forges(self) -> None:
-        self.world.forge()
 
     def teardown(self) -> None:
         if self.world is not None:
@@ -165,15 +158,6 @@ def found(machine: type[Cluster]) -> None:
     )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=hunting)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("left_out", ["fence", "checks_marks"])
-def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out):
-    class Careless(Cluster):
-        mutations = Mutations(**{left_out: False})
-
-    found(Careless)
 
 
 @pytest.mark.long

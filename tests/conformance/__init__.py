@@ -4,5 +4,4 @@
 - `fixtures`: what the suite expects to find on a server, as a service of stateless requests
 - `mount`, `serve`: a hub that has it
 - `suite`: one run of the suite, and what came of it
-- `__main__`: the command
 """

@@ -10,8 +10,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -62,7 +60,9 @@ def install() -> Node:
     # npm begins by removing the folder of packages, and with it the stamp.
     stamp = FOLDER / "node_modules" / ".folkmoot"
     FOLDER.mkdir(exist_ok=True)
-    with alone():
+    with (FOLDER / "lock").open("w") as lock:
+        # No other test process installs at the same time.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
             for name in LISTS:
                 shutil.copyfile(HERE / name, FOLDER / name)
@@ -86,14 +86,6 @@ def tried_once() -> Node | str:
         return install()
     except Unavailable as reason:
         return str(reason)
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Keep other test processes from installing at the same time."""
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def run_npm() -> None:

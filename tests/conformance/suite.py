@@ -123,16 +123,23 @@ def hub(folder: Path) -> Iterator[str]:
         child.stdout.close()
 
 
-def run_suite(node: Node, url: str, revision: str, results: Path) -> Outcome:
-    """Everything the suite has for servers of a revision, at that revision's wire."""
-    command = [node.binary, str(node.modules / PROGRAM), "server", "--url", url]
-    done = subprocess.run(
-        [*command, "--requirements", revision, "--output-dir", str(results)],
+def run(node: Node, *words: str) -> subprocess.CompletedProcess[str]:
+    """The suite's program, to its end."""
+    return subprocess.run(
+        [node.binary, str(node.modules / PROGRAM), *words],
+        cwd=ROOT,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS,
         check=False,
     )
+
+
+def run_suite(node: Node, url: str, revision: str, results: Path) -> Outcome:
+    """Everything the suite has for servers of a revision, at that revision's wire."""
+    wanted = ("--requirements", revision, "--output-dir", str(results))
+    done = run(node, "server", "--url", url, *wanted)
     output = (done.stdout + done.stderr).replace(url, "URL")
     unscored = {each["name"]: each["why"] for each in NOT_SCORED.finditer(output)}
     scenarios = tuple(
@@ -163,16 +170,8 @@ def run_client(
 ) -> subprocess.CompletedProcess[str]:
     """One scenario of the suite for clients; its exit code is 0 if all of it passed."""
     drive = f"{sys.executable} -m tests.conformance.drive {way}"
-    command = [node.binary, str(node.modules / PROGRAM), "client", "--command", drive]
-    return subprocess.run(
-        [*command, "--scenario", scenario, "--spec-version", revision, "--timeout", "170000"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-        check=False,
-    )
+    tried = ("--scenario", scenario, "--spec-version", revision, "--timeout", "170000")
+    return run(node, "client", "--command", drive, *tried)
 
 
 def complaints(results: Path, scenario: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Event, Listener, Missed, Subscription
+from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
 from tests.contract.engines import BUSES
 
 pytestmark = pytest.mark.parametrize("open_bus", BUSES)
@@ -20,6 +20,14 @@ async def receive(subscription: Subscription, count: int) -> list[Event | Missed
             if len(found) == count:
                 break
     return found
+
+
+async def until_received(bus: Bus, subscription: Subscription, data: Any) -> None:
+    """Say something again and again, until it comes."""
+    found: list[Event | Missed] = []
+    while Event("a", data) not in found:
+        bus.emit("a", data)
+        found = await receive(subscription, 1)
 
 
 SUBJECTS = ["room", "room.2", "room.2.message", "room.2.message.sent", "rooms", "mail.2.message"]

@@ -8,7 +8,7 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
 from tests.contract.engines import STORES
-from tests.store.support import all_notes, make_table
+from tests.store.support import all_notes, make_table, rows, statement
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
 
@@ -49,20 +49,14 @@ async def test_units_that_fail_among_others_undo_only_themselves(store):
     assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
 
 
+make_tallies = statement(
+    "CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT, note TEXT)"
+)
 MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
 
 
 @pytest.mark.parametrize("single", [False, True])
 async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(store, single):
-    async def make_tables(tx: Tx) -> None:
-        await make_table(tx)
-        await tx.execute(
-            "CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT, note TEXT)"
-        )
-
-    async def tallies(tx: Tx) -> list[tuple[object, ...]]:
-        return await tx.fetch("SELECT name, value, note FROM tallies ORDER BY name")
-
     def add(*numbers: int) -> Unit[None]:
         async def unit(tx: Tx) -> None:
             notes = [(number, "x") for number in numbers]
@@ -75,24 +69,18 @@ async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(store,
 
         return unit
 
-    await store.write(make_tables)
+    await store.write(make_tallies)
     await store.write(add(*range(100)), single=single)
     with pytest.raises(e.ConstraintViolated):
         await store.write(add(100, 7), single=single)
     await store.write(add(100), single=single)
     assert await store.read(all_notes) == list(range(101))
-    assert await store.read(tallies) == [
-        ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
-    ]  # fmt: skip
+    tallies = await store.read(rows("SELECT name, value, note FROM tallies ORDER BY name"))
+    assert tallies == [("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")]
 
 
 @pytest.mark.parametrize("any_order", [False, True])
 async def test_statements_that_run_together_answer_what_each_returns(store, any_order):
-    async def make_tables(tx: Tx) -> None:
-        await make_table(tx)
-        await tx.execute("CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT)")
-        await tx.execute("INSERT INTO tallies VALUES ('a', 1), ('b', 2)")
-
     async def both(tx: Tx) -> list[list[tuple[object, ...]]]:
         return await tx.together(
             SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?), (?, 'y')", (1, "x", 2)),
@@ -101,11 +89,10 @@ async def test_statements_that_run_together_answer_what_each_returns(store, any_
         )
 
     async def refused(tx: Tx) -> object:
-        return await tx.together(
-            SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?)", (1, "x"))
-        )
+        return await tx.together(SqlStatement("INSERT INTO notes VALUES (?, ?)", (1, "x")))
 
-    await store.write(make_tables)
+    await store.write(make_tallies)
+    await store.write(statement("INSERT INTO tallies (name, value) VALUES ('a', 1), ('b', 2)"))
     none, changed, gone = await store.write(both, any_order=any_order)
     assert (none, sorted(changed), gone) == ([], [("a", 11), ("b", 12)], [])
     assert await store.read(all_notes) == [1, 2]
@@ -134,12 +121,9 @@ async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(store):
 
 
 async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store):
-    async def nonsense(tx: Tx) -> int:
-        return await tx.execute("SELEKT 1")
-
     for attempt in (store.write, store.read):
         with pytest.raises(e.StatementFailed):
-            await attempt(nonsense)
+            await attempt(statement("SELEKT 1"))
 
 
 async def test_a_long_read_answers_what_a_short_one_does(store):
@@ -173,16 +157,9 @@ async def test_fetch_one_answers_the_first_row_or_none(store):
 
 
 async def test_values_come_back_as_they_went_in(store):
-    text, number = "naïve ☃ \U0001f600 'quoted'", 2**53 + 1
-
-    async def unit(tx: Tx) -> None:
-        await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, text))
-
-    async def query(tx: Tx) -> object:
-        return await tx.fetch_one("SELECT id, body FROM notes")
-
-    await store.write(unit)
-    assert await store.read(query) == (number, text)
+    values = 2**53 + 1, "naïve ☃ \U0001f600 'quoted'"
+    await store.write(statement("INSERT INTO notes (id, body) VALUES (?, ?)", *values))
+    assert await store.read(rows("SELECT id, body FROM notes")) == [values]
 
 
 async def test_a_read_sees_one_view_however_many_statements_it_runs(store):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from folkmoot.rooms.directory import may_own_another
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomRecord
 from folkmoot.vault import Vault
+from tests.conftest import settings_of
 from tests.contract.interleaving import Interleaver, broken_orders
 from tests.gateway.support import tool
 from tests.mail.support import BOOKS, NOON, StillClock
@@ -69,9 +70,9 @@ class World:
     def none(self, sql: str, *params: Any) -> bool:
         return not self.store.rows(sql, *params)
 
-    def mail_holds(self, told: Sequence[Any]) -> bool:
-        """Whether all that is kept of mail is what would be counted."""
-        return all(map(self.none, BOOKS.values()))
+    def keeps(self, sql: str, *rows: tuple[Any, ...]) -> Holds:
+        """Whether nothing failed, and a query finds these rows then."""
+        return lambda told: succeeded(told) == told and self.store.rows(sql) == list(rows)
 
     async def always(self, holds: Holds, *acts: Callable[[Hub], Awaitable[Any]]) -> None:
         """Have something hold after every order of what these do at once, each at its own hub."""
@@ -90,10 +91,18 @@ def succeeded(told: Sequence[Any]) -> list[Any]:
     return [each for each in told if not isinstance(each, BaseException)]
 
 
-@pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
-async def test_two_first_starts_make_one_data_key(keys):
-    world = World(row_locks=True)
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> World:
+    return World(**settings_of(request))
 
+
+LOCKS = pytest.mark.settings(row_locks=True)
+"""For units that rely on a database that makes them wait for rows that another changed."""
+
+
+@pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
+@LOCKS
+async def test_two_first_starts_make_one_data_key(world, keys):
     def holds(told: list[Any]) -> bool:
         if keys[0] != keys[1]:
             return sorted(type(each).__name__ for each in told) == ["KeyMismatch", "Vault"]
@@ -108,8 +117,8 @@ async def test_two_first_starts_make_one_data_key(keys):
 
 
 @pytest.mark.parametrize("other", [KEY, THIRD_KEY], ids=["a start", "another change"])
-async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(other):
-    world = World(row_locks=True)
+@LOCKS
+async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(world, other):
     store = world.store
     sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
 
@@ -129,9 +138,7 @@ async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_dat
 
 
 @pytest.mark.requirement("handle.unique", "gateway.reserved-names")
-async def test_a_name_is_a_namespace_or_a_handle_and_never_both():
-    world = World()
-
+async def test_a_name_is_a_namespace_or_a_handle_and_never_both(world):
     def holds(told: list[Any]) -> bool:
         taken, registered = told
         return (taken == {}) == isinstance(registered, e.HandleTaken)
@@ -143,8 +150,7 @@ async def test_a_name_is_a_namespace_or_a_handle_and_never_both():
     )
 
 
-async def test_an_account_that_changes_its_handle_twice_at_once_has_one():
-    world = World()
+async def test_an_account_that_changes_its_handle_twice_at_once_has_one(world):
     [ann] = await world.people("ann")
 
     def holds(told: list[Any]) -> bool:
@@ -160,8 +166,8 @@ async def test_an_account_that_changes_its_handle_twice_at_once_has_one():
     )
 
 
-async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have():
-    world = World(row_locks=True)
+@LOCKS
+async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have(world):
     [ann] = await world.people("ann")
 
     async def holds(told: list[Any]) -> bool:
@@ -178,28 +184,19 @@ async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_ha
     )
 
 
-async def test_of_two_invites_for_a_handle_one_is_open():
-    world = World()
-
-    def holds(told: list[Any]) -> bool:
-        return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM invites")) == 1
-
+async def test_of_two_invites_for_a_handle_one_is_open(world):
+    holds = world.keeps("SELECT COUNT(*) FROM invites", (1,))
     await world.always(holds, *[lambda hub: hub.accounts.invite_for("support")] * 2)
 
 
-async def test_of_two_recoveries_one_token_is_left():
-    world = World(row_locks=True)
+@LOCKS
+async def test_of_two_recoveries_one_token_is_left(world):
     code = (await world.hub().accounts.register("ann")).recovery_code
-
-    def holds(told: list[Any]) -> bool:
-        return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM credentials")) == 1
-
+    holds = world.keeps("SELECT COUNT(*) FROM credentials", (1,))
     await world.always(holds, *[lambda hub: hub.accounts.recover("ann", code)] * 2)
 
 
-async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed():
-    world = World()
-
+async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed(world):
     def holds(told: list[Any]) -> bool:
         return sorted(each["read"].verdict for each in told) == ["changed", "new"]
 
@@ -210,9 +207,8 @@ async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed():
     )
 
 
-async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged():
+async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged(world):
     """Otherwise a change that is accepted at this moment would be held back as one of itself."""
-    world = World()
     await world.hub().pins.judge("docs", [tool("read")])
     await world.hub().pins.judge("docs", [tool("read", description="Another.")])
 
@@ -231,51 +227,84 @@ async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged():
     await world.always(holds, accept, look)
 
 
-async def with_mail(world: World, count: int = 2) -> list[Account]:
+class Letters(NamedTuple):
+    """Ann has written to bob twice; what the two can do with it."""
+
+    ann: Account
+    bob: Account
+    thread: str
+    message: str
+
+    async def mark(self, hub: Hub) -> None:
+        await hub.mail.mark_delivered(self.bob, (1, 2))
+
+    async def read(self, hub: Hub) -> None:
+        await hub.mail.mark_read(self.bob, self.thread)
+
+    async def send(self, hub: Hub) -> None:
+        await hub.mail.send(self.ann, "bob", body="another")
+
+    async def reply(self, hub: Hub) -> None:
+        await hub.mail.send(self.bob, "ann", body="the other way")
+
+    async def delete(self, hub: Hub) -> None:
+        await hub.mail.delete_message(self.bob, self.message)
+
+    async def delete_own(self, hub: Hub) -> None:
+        await hub.mail.delete_message(self.ann, self.message)
+
+    async def delete_thread(self, hub: Hub) -> None:
+        await hub.mail.delete_thread(self.bob, self.thread)
+
+    async def archive(self, hub: Hub) -> None:
+        await hub.mail.archive(self.bob, self.thread)
+
+
+@pytest.fixture
+async def letters(world: World) -> Letters:
     ann, bob = await world.people("ann", "bob")
-    mail = world.hub().mail
-    for number in range(count):
-        await mail.send(ann, "bob", body=f"number {number}")
-    return [ann, bob]
-
-
-@pytest.mark.requirement("thread.unread-per-message")
-@pytest.mark.parametrize("whole", [False, True], ids=["messages", "thread"])
-async def test_what_is_marked_read_twice_at_once_is_counted_once(whole):
-    world = World()
-    _, bob = await with_mail(world)
-    [[thread]] = world.store.rows("SELECT id FROM threads")
-
-    await world.always(
-        world.mail_holds,
-        lambda one: one.mail.mark_delivered(bob, (1, 2)),
-        lambda two: (
-            two.mail.mark_read(bob, thread) if whole else two.mail.mark_delivered(bob, (1, 2))
-        ),
-    )
-
-
-@pytest.mark.requirement("thread.unread-per-message")
-@pytest.mark.parametrize("act", ["mark_read", "delete_message", "delete_thread"])
-async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act):
-    world = World(row_locks=True)
-    ann, bob = await with_mail(world)
+    for number in range(2):
+        await world.hub().mail.send(ann, "bob", body=f"number {number}")
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages WHERE seq = 2")
-    which = message if act == "delete_message" else thread
-    await world.always(
-        world.mail_holds,
-        lambda one: getattr(one.mail, act)(bob, which),
-        lambda two: two.mail.send(ann, "bob", body="another"),
-    )
+    return Letters(ann, bob, thread, message)
 
 
-async def test_two_who_write_to_each_other_first_share_a_thread_in_order():
-    world = World(row_locks=True)
+@pytest.mark.requirement("thread.unread-per-message")
+@pytest.mark.parametrize(
+    ("one", "two", "copies"),
+    [
+        (Letters.mark, Letters.mark, [2, 2]),
+        (Letters.mark, Letters.read, [2, 2]),
+        (Letters.delete, Letters.delete, [2, 1]),
+        (Letters.delete, Letters.delete_thread, [1, 1]),
+        (Letters.delete, Letters.delete_own, [2]),
+        (Letters.delete_thread, Letters.archive, [1, 1]),
+        pytest.param(Letters.read, Letters.send, [2, 2, 2], marks=LOCKS),
+        pytest.param(Letters.delete, Letters.send, [2, 1, 2], marks=LOCKS),
+        pytest.param(Letters.delete_thread, Letters.send, None, marks=LOCKS),
+        pytest.param(Letters.send, Letters.reply, [2, 2, 2, 2], marks=LOCKS),
+    ],
+)
+async def test_what_two_do_with_letters_at_once_is_counted_once(world, letters, one, two, copies):
+    """A letter goes with its last copy, and one that comes meanwhile is there."""
+
+    def holds(told: list[Any]) -> bool:
+        kept = [
+            left for (left,) in world.store.rows("SELECT copies_left FROM messages ORDER BY seq")
+        ]
+        gone = "SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'"
+        return copies in (None, kept) and all(map(world.none, (*BOOKS.values(), gone)))
+
+    await world.always(holds, partial(one, letters), partial(two, letters))
+
+
+@LOCKS
+async def test_two_who_write_to_each_other_first_share_a_thread_in_order(world):
     ann, bob = await world.people("ann", "bob")
 
     def holds(told: list[Any]) -> bool:
-        threads = world.store.rows("SELECT id FROM threads")
-        return succeeded(told) == told and len(threads) == 1 and world.mail_holds(told)
+        one_thread = world.keeps("SELECT COUNT(*) FROM threads", (1,))(told)
+        return bool(one_thread) and all(map(world.none, BOOKS.values()))
 
     await world.always(
         holds,
@@ -284,71 +313,20 @@ async def test_two_who_write_to_each_other_first_share_a_thread_in_order():
     )
 
 
-async def test_a_message_goes_with_its_last_copy():
-    world = World()
-    ann, bob = await with_mail(world, 1)
-    [[message]] = world.store.rows("SELECT id FROM messages")
-
-    def holds(told: list[Any]) -> bool:
-        return world.none("SELECT 1 FROM messages") and world.mail_holds(told)
-
-    await world.always(
-        holds,
-        lambda one: one.mail.delete_message(ann, message),
-        lambda two: two.mail.delete_message(bob, message),
-    )
-
-
-@pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
-async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole):
-    world = World()
-    _, bob = await with_mail(world, 1)
-    [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
-
-    def holds(told: list[Any]) -> bool:
-        kept = world.store.rows("SELECT copies_left FROM messages")
-        return kept == [(1,)] and world.mail_holds(told)
-
-    await world.always(
-        holds,
-        lambda one: one.mail.delete_message(bob, message),
-        lambda two: (
-            two.mail.delete_thread(bob, thread) if whole else two.mail.delete_message(bob, message)
-        ),
-    )
-
-
-async def test_a_message_under_one_key_is_sent_once():
-    world = World(row_locks=True)
+@LOCKS
+async def test_a_message_under_one_key_is_sent_once(world):
     ann, _ = await world.people("ann", "bob")
 
     def holds(told: list[Any]) -> bool:
         same = len({each.message_id for each in succeeded(told)}) == 1
-        sent = world.store.rows("SELECT COUNT(*) FROM messages") == [(1,)]
-        return succeeded(told) == told and same and sent
+        return same and bool(world.keeps("SELECT COUNT(*) FROM messages", (1,))(told))
 
     await world.always(
         holds, *[lambda hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")] * 2
     )
 
 
-async def test_a_thread_that_is_removed_at_this_moment_is_not_archived():
-    world = World()
-    _, bob = await with_mail(world)
-    [[thread]] = world.store.rows("SELECT id FROM threads")
-
-    def holds(told: list[Any]) -> bool:
-        return world.none("SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'")
-
-    await world.always(
-        holds,
-        lambda one: one.mail.delete_thread(bob, thread),
-        lambda two: two.mail.archive(bob, thread),
-    )
-
-
-async def test_what_is_revoked_twice_at_once_is_revoked_once():
-    world = World()
+async def test_what_is_revoked_twice_at_once_is_revoked_once(world):
     await world.people("ann")
 
     async def granting(hub: Hub) -> Granting:
@@ -382,9 +360,8 @@ async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, l
 
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
-@pytest.mark.parametrize("row_locks", [False, True], ids=["free", "locks"])
-async def test_who_is_put_out_at_this_moment_stays_out(what, row_locks):
-    world = World(row_locks=row_locks)
+@pytest.mark.parametrize("rows", ["free", pytest.param("locked", marks=LOCKS)])
+async def test_who_is_put_out_at_this_moment_stays_out(world, what, rows):
     room, (_, bob) = await with_room(world)
     await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
 
@@ -405,8 +382,7 @@ async def test_who_is_put_out_at_this_moment_stays_out(what, row_locks):
     )
 
 
-async def test_of_two_changes_of_a_room_none_is_lost():
-    world = World()
+async def test_of_two_changes_of_a_room_none_is_lost(world):
     room, _ = await with_room(world)
 
     def change(**parts: Any) -> Unit[bool]:
@@ -425,8 +401,7 @@ async def test_of_two_changes_of_a_room_none_is_lost():
     await world.always_after(holds, change(access="open"), change(epoch="e2"))
 
 
-async def test_who_is_deleted_while_a_room_changes_holds_nothing_there():
-    world = World()
+async def test_who_is_deleted_while_a_room_changes_holds_nothing_there(world):
     room, (_, bob) = await with_room(world)
     held = {bob.id: ("chat",)}
 
@@ -443,14 +418,11 @@ async def test_who_is_deleted_while_a_room_changes_holds_nothing_there():
         assert known is not None
         return await queries.update_room(tx, replace(known, epoch="e2"))
 
-    def holds(told: list[Any]) -> bool:
-        return world.store.rows("SELECT grants FROM rooms") == [("{}",)]
-
+    holds = world.keeps("SELECT grants FROM rooms", ("{}",))
     await world.always_after(holds, change, lambda tx: leave_all_rooms(tx, bob))
 
 
-async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment():
-    world = World()
+async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment(world):
     room, (ann, bob) = await with_room(world)
     world.store.connection.execute("DELETE FROM room_members WHERE account_id = ?", (ann.id,))
 
@@ -465,8 +437,7 @@ async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment():
     )
 
 
-async def test_backends_that_are_brought_twice_at_once_are_there_once():
-    world = World()
+async def test_backends_that_are_brought_twice_at_once_are_there_once(world):
     room, _ = await with_room(world)
 
     def put(*names: str) -> Unit[None]:
@@ -479,8 +450,8 @@ async def test_backends_that_are_brought_twice_at_once_are_there_once():
     await world.always_after(holds, put("files"), put("files", "docs"))
 
 
-async def test_nobody_owns_a_room_too_many_by_making_two_at_once():
-    world = World(row_locks=True)
+@LOCKS
+async def test_nobody_owns_a_room_too_many_by_making_two_at_once(world):
     _, (ann, _) = await with_room(world)
 
     def make(name: str) -> Unit[bool]:
@@ -501,9 +472,9 @@ async def test_nobody_owns_a_room_too_many_by_making_two_at_once():
     await world.always_after(holds, make("one"), make("two"))
 
 
-async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(monkeypatch):
+@LOCKS
+async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(world, monkeypatch):
     monkeypatch.setattr(invitations, "MAX_GUESTS", 1)
-    world = World(row_locks=True)
     room, (ann, _) = await with_room(world)
 
     def invite(name: str) -> Unit[Any]:
@@ -517,9 +488,7 @@ async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(monkeypatch)
     await world.always_after(holds, invite("kim"), invite("lee"))
 
 
-async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own():
-    world = World()
-
+async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own(world):
     def make(name: str) -> Unit[Any]:
         return lambda tx: queries.insert_room(tx, record(name))
 

@@ -11,10 +11,12 @@ import sys
 import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyte
 
 from tests.docs.pages import Block
+from tests.process import environment, ran
 
 COLUMNS, ROWS = 400, 1_000
 """A terminal on which nothing is wrapped and nothing scrolls away."""
@@ -89,23 +91,59 @@ def on_terminal(
     return printed
 
 
-def with_programs(folder: Path, **programs: str) -> str:
-    """A path of programs in which these come first; in their text, `{python}` is this Python."""
-    folder.mkdir(parents=True)
-    for name, text in programs.items():
-        (folder / name).write_text(text.format(python=sys.executable), encoding="utf-8")
-        (folder / name).chmod(0o700)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+FOLKMOOT = """#!{python}
+import os
+from folkmoot.cli import credentials, main
+# The reader's hub is on its usual port; this one is where it found a place.
+credentials.LOCAL_HUB = os.environ.get("HUB", credentials.LOCAL_HUB)
+main()
+"""
+
+
+class Reader:
+    """Someone who does what a page says, with a home folder and programs of their own."""
+
+    def __init__(self, folder: Path, shown: Mapping[str, str], **programs: str) -> None:
+        """`shown`: what a page calls otherwise; `{python}` of a program is this Python."""
+        self.home = folder / "home"
+        self.home.mkdir(parents=True)
+        self.shown = {str(self.home): "/home/ada", **shown}
+        own = folder / "programs"
+        own.mkdir()
+        for name, text in {"folkmoot": FOLKMOOT, **programs}.items():
+            (own / name).write_text(text.format(python=sys.executable), encoding="utf-8")
+            (own / name).chmod(0o700)
+        self.environ = environment(
+            HOME=str(self.home),
+            XDG_CONFIG_HOME="",
+            XDG_STATE_HOME="",
+            PATH=f"{own}{os.pathsep}{os.environ['PATH']}",
+            PYTHONPATH=os.pathsep.join(sys.path),
+        )
+
+    def real(self, text: str) -> str:
+        """What a page says, with the names that things have here."""
+        for here, there in self.shown.items():
+            text = text.replace(there, here)
+        return text
+
+    def seen(self, printed: str) -> str:
+        """What is printed as the page's reader would see it."""
+        for here, there in self.shown.items():
+            printed = printed.replace(here, there)
+        return printed
+
+    def type(self, script: str, **options: Any) -> str:
+        """Run commands, and answer what the reader of the page would see."""
+        folder = options.pop("folder", self.home)
+        return self.seen(on_terminal(self.real(script), folder, self.environ, **options))
 
 
 def check_unit(unit: str, folder: Path) -> None:
     """Have systemd look at a unit; its program and its user need not be here."""
     unit = unit.replace("/opt/folkmoot/bin/folkmoot", "/bin/true").replace("User=folkmoot\n", "")
     (folder / "folkmoot.service").write_text(unit)
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "./folkmoot.service"],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = ran("systemd-analyze", "verify", "./folkmoot.service", cwd=folder)
     told = (done.stdout + done.stderr).splitlines()
     assert [line for line in told if "folkmoot.service" in line] == []
     assert done.returncode == 0, done.stderr

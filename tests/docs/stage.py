@@ -145,8 +145,7 @@ class Stage:
     async def _hear(self, name: str) -> Envelope:
         if self._heard[name]:
             return self._heard[name].popleft()
-        told: Envelope = json.loads(await self._here[name].recv())
-        return told
+        return json.loads(await self._here[name].recv())
 
     def _may_pass_over(self, told: Envelope, example: Envelope) -> bool:
         if told["id"] in self._sent:

@@ -26,8 +26,7 @@ async def tools_in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     tea, tool = {"room": "tea"}, {"name": "high_water", "description": "", "inputSchema": SCHEMA}
 
     async def answer(method: str, **answer: Any) -> Any:
-        seen = await bob.call("room/read", **tea, kinds=["request"])
-        request = seen["messages"][-1]
+        request = (await bob.call("room/read", **tea, kinds=["request"]))["messages"][-1]
         assert request["payload"]["method"] == method
         return await bob.call("room/respond", **tea, request=request["id"], **answer)
 
@@ -72,9 +71,8 @@ async def test_every_tool_answers_as_its_example_does(tmp_path):
     async with meeting(tmp_path) as there:
         stranger = await there.stranger()
         given = {"msg/register": await stranger.call("msg/register", handle="alice")}
-        code = given["msg/register"]["recovery_code"]
         given["msg/recover"] = await stranger.call(
-            "msg/recover", handle="alice", recovery_code=code
+            "msg/recover", handle="alice", recovery_code=given["msg/register"]["recovery_code"]
         )
         alice = await there.returning(given["msg/recover"]["token"])
         bob = await there.person("bob")

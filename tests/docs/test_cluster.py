@@ -43,8 +43,7 @@ def test_every_file_is_named_on_the_page(name):
 @pytest.mark.parametrize("name", FILES)
 def test_the_variables_of_a_file_exist(name):
     known = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
-    found = set(re.findall(r"\bFOLKMOOT_[A-Z_]+", text_of(name)))
-    assert found <= known
+    assert set(re.findall(r"\bFOLKMOOT_[A-Z_]+", text_of(name))) <= known
 
 
 def test_the_settings_and_variables_of_the_page_exist():
@@ -111,8 +110,7 @@ def test_what_the_parts_of_the_kubernetes_file_say_of_each_other_fits():
     assert container["readinessProbe"]["httpGet"]["path"] == READY
     labels = spec["template"]["metadata"]["labels"]
     for each in documents("kubernetes.yaml"):
-        selector = each.get("spec", {}).get("selector")
-        assert selector in (None, labels, {"matchLabels": labels})
+        assert each.get("spec", {}).get("selector") in (None, labels, {"matchLabels": labels})
     variables = {each["name"]: each.get("value") for each in container["env"]}
     address = f"http://$(POD_NAME).{spec['serviceName']}:{PORT}"
     assert variables["FOLKMOOT_CLUSTER_ADDRESS"] == address

@@ -32,14 +32,29 @@ def said_in(page: str) -> set[str]:
     return set(pages()[f"docs/{page}"].code)
 
 
-def test_every_kind_is_documented():
-    assert {known.kind for known in KNOWN_KINDS} <= said_in("reference/kinds.md")
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("reference/kinds.md", {known.kind for known in KNOWN_KINDS}),
+        ("reference/settings.md", {field.variable for field in FIELDS.values()}),
+        ("reference/settings.md", {*OTHER_VARIABLES, *(f.name for f in FIELDS.values())}),
+        ("reference/errors.md", set(e.ERRORS)),
+        ("operations/observability.md", {name(family) for family in families()}),
+        ("reference/tools.md", {tool.name for tool in CATALOGUE.tools}),
+        ("reference/tools.md", {n for tool in CATALOGUE.tools for n in tool.schema["properties"]}),
+        ("reference/envelope.md", {state.value for state in SessionState}),
+        ("reference/envelope.md", {transport.value for transport in TransportType}),
+    ],
+)
+def test_everything_is_named_on_its_page(page, names):
+    assert names
+    assert names <= said_in(page)
 
 
-def test_every_setting_and_variable_is_documented():
-    variables = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
-    assert variables <= said_in("reference/settings.md")
-    assert {field.name for field in FIELDS.values()} <= said_in("reference/settings.md")
+@pytest.mark.parametrize(("page", "codes"), [("commands", ExitCode), ("errors", CloseCode)])
+def test_every_exit_and_close_code_is_documented(page, codes):
+    text = pages()[f"docs/reference/{page}.md"].text
+    assert all(f"\n| {code.value} | " in text for code in codes)
 
 
 def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documented():
@@ -63,33 +78,6 @@ def test_every_command_and_option_is_documented():
                 check(inner, f"{path} {inner_name}")
 
     check(get_command(app), "folkmoot")
-
-
-def test_every_exit_code_is_documented():
-    text = pages()["docs/reference/commands.md"].text
-    assert all(f"\n| {code.value} | " in text for code in ExitCode)
-
-
-def test_every_error_and_close_code_is_documented():
-    assert set(e.ERRORS) <= said_in("reference/errors.md")
-    text = pages()["docs/reference/errors.md"].text
-    assert all(f"\n| {code.value} | " in text for code in CloseCode)
-
-
-def test_every_metric_is_documented():
-    assert {name(family) for family in families()} <= said_in("operations/observability.md")
-
-
-def test_every_tool_and_argument_is_documented():
-    said = said_in("reference/tools.md")
-    assert {tool.name for tool in CATALOGUE.tools} <= said
-    assert {name for tool in CATALOGUE.tools for name in tool.schema["properties"]} <= said
-
-
-def test_every_session_state_and_transport_is_documented():
-    said = said_in("reference/envelope.md")
-    assert {state.value for state in SessionState} <= said
-    assert {transport.value for transport in TransportType} <= said
 
 
 def test_every_address_the_hub_serves_is_in_the_readme():

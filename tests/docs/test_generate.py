@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from docs import generate
 from docs.pages import client, generated_commands, schema, site
 from tests.docs.pages import ROOT, pages
+from tests.process import ran
 
 
 @pytest.fixture
@@ -32,8 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.long
 def test_every_page_is_current():
-    command = [sys.executable, "-m", "docs.generate", "--check"]
-    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    checked = ran(sys.executable, "-m", "docs.generate", "--check", cwd=ROOT)
     assert (checked.returncode, checked.stderr) == (0, "")
 
 

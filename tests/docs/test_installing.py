@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 from zipfile import ZipFile
 
 import pytest
@@ -17,6 +17,7 @@ from docs.pages import site
 from folkmoot import __version__
 from tests.docs.following import check_unit
 from tests.docs.pages import ROOT, pages
+from tests.process import ran
 
 PAGE = "docs/operations/installing.md"
 WHEEL = f"folkmoot-{__version__}-py3-none-any.whl"
@@ -32,35 +33,22 @@ NO_INDEX = (
 
 def shell(
     command: str, cwd: Path, base: Mapping[str, str] = os.environ, **environ: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-euc", command],
-        cwd=cwd,
-        # What is installed is hardly used, and to compile it takes half of the time.
-        env={**base, "PIP_NO_COMPILE": "1", **environ},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+) -> CompletedProcess[str]:
+    # What is installed is hardly used, and to compile it takes half of the time.
+    env = {**base, "PIP_NO_COMPILE": "1", **environ}
+    return ran("bash", "-euc", command, cwd=cwd, env=env)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this project, as `make wheel` builds it once the pages are made."""
     folder = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "flit_core.wheel", "--outdir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(sys.executable, "-m", "flit_core.wheel", "--outdir", folder, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return folder / WHEEL
 
 
-def installed(done: subprocess.CompletedProcess[str]) -> None:
+def installed(done: CompletedProcess[str]) -> None:
     """Skip where no package index can be had; otherwise it must have worked."""
     if done.returncode and any(words in done.stderr for words in NO_INDEX):
         pytest.skip(f"no package index: {done.stderr.strip().splitlines()[-1]}")
@@ -69,8 +57,7 @@ def installed(done: subprocess.CompletedProcess[str]) -> None:
 
 def test_the_page_names_the_wheel_that_is_made(wheel):
     assert wheel.is_file()
-    text = pages()[PAGE].text
-    assert set(re.findall(r"folkmoot-\d\S*?\.whl", text)) == {WHEEL}
+    assert set(re.findall(r"folkmoot-\d\S*?\.whl", pages()[PAGE].text)) == {WHEEL}
 
 
 def copied(clone: Path) -> Path:
@@ -105,7 +92,7 @@ def test_pip_installs_the_wheel_as_the_page_says(wheel, tmp_path):
     shutil.copy(wheel, tmp_path)
     shutil.copy(ROOT / "constraints.txt", tmp_path)
 
-    def as_written(block: str) -> subprocess.CompletedProcess[str]:
+    def as_written(block: str) -> CompletedProcess[str]:
         commands = block.replace("/opt/folkmoot", str(tmp_path / "opt"))
         done = shell(commands.replace("python3 -m venv", f"{sys.executable} -m venv"), tmp_path)
         installed(done)
@@ -191,7 +178,6 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(installer, tmp_
     home.mkdir()
     clone.mkdir()
     copied(clone)
-    locks = ("constraints.txt", "constraints-dev.txt")
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PIP_CONFIG_FILE": os.devnull}
     # Whom a network trusts is no setting of pip's, and only pip calls it so.
     if trusted := os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"):
@@ -200,7 +186,7 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(installer, tmp_
         old = f".venv/bin/pip install --isolated pip=={OLDEST_PIP}"
         installed(shell(f"{sys.executable} -m venv .venv && {old}", clone, bare))
     chosen = f"PYTHON={sys.executable} UV={uv if installer == 'uv' else ''}"
-    for lock, stamp in zip(locks, ("run", "dev"), strict=True):
+    for lock, stamp in zip(("constraints.txt", "constraints-dev.txt"), ("run", "dev"), strict=True):
         make = f"make --no-print-directory .venv/{stamp}.stamp {chosen}"
         done = shell(make, clone, bare)
         installed(done)

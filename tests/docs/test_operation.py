@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.pages import ROOT, Page, pages
 from tests.ports import free_port
+from tests.process import ran
 
 MOST_LINES = 60
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc", "node_modules")
@@ -74,15 +75,7 @@ class Clone:
 
     def run(self, *command: str) -> str:
         """What a Python program prints that must succeed."""
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=self.folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = ran(sys.executable, "-m", *command, cwd=self.folder, env=self._environ)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -122,8 +115,7 @@ def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path):
             clone.run("folkmoot", "register", handle, "--url", url)
         send = ("folkmoot", "send", "bob", "hi", "--as", "ann", "--json")
         thread = json.loads(clone.run(*send))["thread_id"]
-        shown = clone.run("folkmoot", "pin", thread, "--as", "ann")
-        assert shown == f"Thread id  {thread}\n"
+        assert clone.run("folkmoot", "pin", thread, "--as", "ann") == f"Thread id  {thread}\n"
         token = json.loads(Path(clone._environ["FOLKMOOT_CREDENTIALS"]).read_text("utf-8"))
         [secret] = re.findall(r"sk_[0-9a-f]{64}", json.dumps(token))[:1]
         called = clone.run(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from tests.cli.terminal import Terminal
 from tests.conformance.node import node_or_skip
 from tests.docs.pages import pages
 from tests.forge import forked
+from tests.ports import free_port
 from tests.process import Process, environment
 
 PORT = "8420"
@@ -110,14 +110,19 @@ def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path)
     (programs / "npx").chmod(0o755)
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/activate").touch()
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environ = environment(
         PATH=path, HOME=str(tmp_path), FOLKMOOT_CREDENTIALS=str(tmp_path / "keys.json")
     )
     environ.pop("GITHUB_TOKEN", None)
+
+    def pasted(beginning: str, *, fails: bool = False, **changes: str) -> str:
+        """What is printed by a block that ends."""
+        running = paste(beginning, **changes)
+        printed, _ = running.communicate(timeout=60)
+        assert bool(running.returncode) is fails, printed
+        return printed
 
     def paste(beginning: str, **changes: str) -> subprocess.Popen[str]:
         (text,) = (
@@ -134,32 +139,22 @@ def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path)
 
     with Process(tmp_path / ".folkmoot") as hub:
         hub_at(f"http://127.0.0.1:{hub.port}").create_account("bob")
-        adding = paste("backends add files")
-        out, _ = adding.communicate(timeout=60)
-        assert adding.returncode == 0, out
+        pasted("backends add files")
         assert (tmp_path / "notes").is_dir()
         proxy = paste("folkmoot proxy")
         try:
             while f":{port}" not in (line := proxy.stdout.readline()):
                 assert line, "the proxy ended"
-            calling = paste("folkmoot tape show")
-            out, _ = calling.communicate(timeout=60)
-            assert calling.returncode == 0, out
+            out = pasted("folkmoot tape show")
             assert "Echo: hello" in out
             assert "tools/call echo" in out
             # The page says that this one needs a token; without it, nothing is half done.
             url = f"http://127.0.0.1:{port}/mcp"
-            refused = paste("backends add github", **{"https://api.githubcopilot.com/mcp/": url})
-            out, _ = refused.communicate(timeout=60)
-            assert refused.returncode != 0
+            github = "https://api.githubcopilot.com/mcp/"
+            out = pasted("backends add github", fails=True, **{github: url})
             assert "the variable GITHUB_TOKEN is not set" in out
             environ["GITHUB_TOKEN"] = "ghp_of_a_test"
-            adding = paste(
-                "backends add github",
-                **{"https://api.githubcopilot.com/mcp/": f"{url} --no-test"},
-            )
-            out, _ = adding.communicate(timeout=60)
-            assert adding.returncode == 0, out
+            pasted("backends add github", **{github: f"{url} --no-test"})
         finally:
             proxy.terminate()
             proxy.communicate(timeout=60)

@@ -32,8 +32,7 @@ OPENS = {
 
 
 def test_every_pattern_of_the_page_speaks_of_what_it_says():
-    patterns = [pattern for pattern, _ in ROWS if "mcp." in pattern]
-    assert patterns == list(OPENS)
+    assert [pattern for pattern, _ in ROWS if "mcp." in pattern] == list(OPENS)
     for pattern, kind in OPENS.items():
         assert capability(pattern).matches(parse(kind)), pattern
 

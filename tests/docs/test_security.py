@@ -17,8 +17,7 @@ OWASP, PRACTICES = "The OWASP MCP Top 10", "MCP's security best practices"
 
 def sections(chapter: str) -> dict[str, str]:
     """The text below each heading of a chapter."""
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
-    _, rest = text.split(f"\n## {chapter}\n", 1)
+    _, rest = (ROOT / PAGE).read_text(encoding="utf-8").split(f"\n## {chapter}\n", 1)
     _, *parts = rest.split("\n## ", 1)[0].split("\n### ")
     return dict(part.split("\n", 1) for part in parts)
 

@@ -6,21 +6,18 @@ packages that these tests have.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.docs.following import compared, fits, on_terminal, with_programs
+from tests.docs.following import Reader, compared, fits
 from tests.docs.pages import Block, pages
 from tests.ports import free_port
-from tests.process import Process, environment
+from tests.process import Process
 
 PAGE = "docs/tutorials/server.md"
-HOME = "/home/ada"
 PORT = "8000"
 LAST_OF_BUILD = "\n    return mcp\n"
 PYTHON = """#!{python}
@@ -41,46 +38,40 @@ for name, line in made.items():
     (programs / name).write_text(f"#!/bin/sh\\n{{line}}\\n")
     (programs / name).chmod(0o700)
 """
-FOLKMOOT = "#!{python}\nfrom folkmoot.cli import main\nmain()\n"
 
 
-class Author:
+class Author(Reader):
     """Someone who does what the page says; where they are and what is active stays as it is."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.home, self._stack = folder / "home", stack
-        (self.home / "hub").mkdir(parents=True)
-        path = with_programs(folder / "programs", python=PYTHON, folkmoot=FOLKMOOT)
-        packages = os.pathsep.join(sys.path)
-        self._environ = environment(HOME=str(self.home), PATH=path, PYTHONPATH=packages)
+        self._port = str(free_port())
+        super().__init__(folder, {self._port: PORT}, python=PYTHON)
+        (self.home / "hub").mkdir()
+        self._stack = stack
         self._state = folder / "state"
         self._state.write_text("")
-        self._port = str(free_port())
         self._server: subprocess.Popen[bytes] | None = None
         self._added = ""
 
     def follow(self, block: Block, *, finds: bool = False) -> str:
         """Do what a block of commands says, and answer what is printed; one that finds, fails."""
         text = f"{block.text.rstrip()}{' || true' if finds else ''}\n"
-        text = text.replace(HOME, str(self.home)).replace(PORT, self._port)
         before, serves, _ = text.partition("team-tasks --http")
         script = f". {self._state}\n{before}\n{{ export -p; echo cd '$PWD'; }} > {self._state}"
         script = script.replace("'$PWD'", '\\"$PWD\\"')
-        agree = "backends accept" in text
-        printed = on_terminal(script, self.home, self._environ, agree=agree)
+        printed = self.type(script, agree="backends accept" in text)
         if serves:
             self.start_server()
-        return printed.replace(str(self.home), HOME).replace(self._port, PORT)
+        return printed
 
     def start_server(self) -> None:
         """Start the server over HTTP, again where it runs."""
         if self._server is not None:
             self._server.terminate()
             self._server.wait(60)
-        command = [str(self.home / "team-tasks/.venv/bin/team-tasks"), "--http"]
         self._server = subprocess.Popen(
-            [*command, "--port", self._port],
-            env=self._environ,
+            [self.home / "team-tasks/.venv/bin/team-tasks", "--http", "--port", self._port],
+            env=self.environ,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
@@ -135,6 +126,5 @@ def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path):
                 assert fits(wanted, got), f"line {block.line}: {printed}"
                 shown += 1
             elif block.language == "toml":
-                written = (data / "config.toml").read_text("utf-8")
-                assert written.replace(str(author.home), HOME) == block.text
+                assert author.seen((data / "config.toml").read_text("utf-8")) == block.text
     assert shown >= 7

@@ -233,15 +233,10 @@ def run(
     limits: Limits | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run `folkmoot` to its end, like `subprocess.run`; without input there is nothing to read."""
-    child = Forked(
-        arguments,
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        limits=limits,
-    )
+    pipe = subprocess.PIPE
+    stdin = subprocess.DEVNULL if input is None else pipe
+    streams = {"stdin": stdin, "stdout": pipe, "stderr": pipe}
+    child = Forked(arguments, env=env, cwd=cwd, limits=limits, **streams)
     try:
         out, err = child.communicate(input, timeout)
     except BaseException:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -76,37 +73,3 @@ def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path):
             assert other.poll() is None
         while channels(child.pid) != 4:
             assert child.poll() is None
-
-
-def test_a_process_keeps_its_number_until_its_end_is_told():
-    child = Forked(["--version"], env=environment(), stdout=subprocess.DEVNULL)
-    select.select([child._life], [], [])
-    child.kill()
-    os.kill(child.pid, 0)
-    assert child.poll() == 0
-    with pytest.raises(ProcessLookupError):
-        os.kill(child.pid, 0)
-    child.kill()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
-def test_every_process_ends_with_whoever_started_it(tmp_path):
-    program = textwrap.dedent("""
-        import os, subprocess, sys
-        from pathlib import Path
-        from tests.forge.forked import Forked
-        from tests.process import environment, serving
-
-        child = Forked(serving(Path(sys.argv[1])), env=environment(), stdout=subprocess.PIPE)
-        child.stdout.readline()
-        print(child.pid, flush=True)
-        os.kill(os.getpid(), 9)
-    """)
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    # The hub writes its log to the same pipe, which thus ends when the hub does.
-    with subprocess.Popen(
-        command, cwd=forked.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as starter:
-        out, _ = starter.communicate(timeout=60)
-    assert not Path(f"/proc/{int(out)}/fd/0").exists()

@@ -59,5 +59,4 @@ class Office:
 @asynccontextmanager
 async def office(folder: Path, given: GatewaySpec | None = None) -> AsyncIterator[Office]:
     async with world(folder) as here:
-        rights = await HubRights.open(here.store, here.clock, here.accounts, given)
-        yield Office(here, rights)
+        yield Office(here, await HubRights.open(here.store, here.clock, here.accounts, given))

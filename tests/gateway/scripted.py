@@ -60,16 +60,6 @@ class Scripted:
             return answer
         return Response(id="theirs", result=answer)
 
-    async def watch(
-        self, uri: str, changed: Callable[[], None], person: str = ""
-    ) -> Callable[[], None]:
-        raise NotImplementedError
-
-    async def watch_task(
-        self, own: str, changed: Callable[[], None], person: str
-    ) -> Callable[[], None]:
-        raise NotImplementedError
-
 
 def tool(name: str, *, properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A definition of a tool."""
@@ -114,14 +104,12 @@ class Behind:
         )
         kind = decide(principal, ALL, request).kind
         admitted = Admitted(MessageEnvelope(request, context), principal, ALL, kind)
-        answer: Response = await self.service.perform(admitted)
-        return answer
+        return await self.service.perform(admitted)
 
     async def call(self, name: str, arguments: Any = None, **more: Any) -> dict[str, Any]:
         """The result of a tool."""
         params = {"name": name, **({} if arguments is None else {"arguments": arguments})}
-        result: dict[str, Any] = (await self.ask("tools/call", params, **more)).result
-        return result
+        return (await self.ask("tools/call", params, **more)).result
 
 
 @asynccontextmanager
@@ -139,8 +127,7 @@ async def behind(folder: Path) -> AsyncIterator[Behind]:
 def told(result: dict[str, Any]) -> dict[str, Any]:
     """What the error of a tool says."""
     assert result["isError"] is True
-    said: dict[str, Any] = msgspec.json.decode(result["content"][0]["text"])
-    return said
+    return msgspec.json.decode(result["content"][0]["text"])
 
 
 async def turn() -> None:

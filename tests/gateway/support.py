@@ -16,6 +16,7 @@ from folkmoot.gateway.model import Definition, Inventory
 from folkmoot.gateway.part import BackendOffer, make_part
 from folkmoot.gateway.pins import Pins
 from tests.clocks import StillClock
+from tests.gateway.scripted import tool
 from tests.harness import run
 from tests.stores import open_store
 
@@ -25,8 +26,12 @@ SERVER_INFO = {"name": "folkmoot", "version": "0"}
 OWN = ("msg/send", "msg/inbox")
 
 
-def tool(name: str, **more: Any) -> Definition:
-    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
+async def verdicts(
+    pins: Pins, *tools: Definition, trusted: bool = False, namespace: str = "docs"
+) -> dict[str, str]:
+    """What pins say of the tools of a backend."""
+    judged = await pins.judge(namespace, tools, trusted=trusted)
+    return {name: each.verdict for name, each in judged.items()}
 
 
 def tools(*names: str) -> Inventory:
@@ -70,28 +75,22 @@ def catalogue_of(
 def own_listing(style: str, apps: bool) -> list[Definition]:
     """Two tools of the hub's own, and a third for apps."""
     names = [*OWN, "msg/poll"] if apps else list(OWN)
-    return [
-        {
-            "name": name.replace("/", "_") if style == "safe" else name,
-            "title": name,
-            "description": "Mail.",
-            "inputSchema": {"type": "object"},
-            "_meta": {"folkmoot/name": name},
-        }
-        for name in names
-    ]
+    shown = {name: name.replace("/", "_") if style == "safe" else name for name in names}
+    return [tool(shown[name], title=name, _meta={"folkmoot/name": name}) for name in names]
 
 
-def listings_of(catalogue: Catalogue, **options: Any) -> Listings:
-    listings = Listings({"tools": own_listing}, server_info=SERVER_INFO, **options)
-    listings.renew(catalogue)
+def listings_of(
+    folder: Path, absent: Mapping[str, str] | None = None, /, page_size: int = 1_000, **offers: Any
+) -> Listings:
+    """Lists of what backends offer."""
+    listings = Listings({"tools": own_listing}, server_info=SERVER_INFO, page_size=page_size)
+    listings.renew(catalogue_of(folder, absent, **offers))
     return listings
 
 
 def read(page: msgspec.Raw) -> dict[str, Any]:
     """A page as a client reads it."""
-    decoded: dict[str, Any] = msgspec.json.decode(page)
-    return decoded
+    return msgspec.json.decode(page)
 
 
 def names_of(page: msgspec.Raw) -> list[str]:

@@ -44,12 +44,9 @@ def test_a_deny_outweighs_every_grant_and_is_the_reason_then():
 
 
 def test_a_grant_for_some_arguments_alone_allows_some():
-    source = {
-        "kind": "mcp.request.tools/call:files:read",
-        "payload": {"params": {"arguments": {"path": "notes/*"}}},
-    }
-    narrow = [HeldRight(capability(source), "settings")]
-    found = access_to(narrow, kind_of("tools", READ))
+    notes = {"params": {"arguments": {"path": "notes/*"}}}
+    source = {"kind": "mcp.request.tools/call:files:read", "payload": notes}
+    found = access_to([HeldRight(capability(source), "settings")], kind_of("tools", READ))
     assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
 
 

@@ -30,13 +30,11 @@ async def test_reading_many_tools_to_find_them_holds_nobody_up(gate):
         await asyncio.sleep(0)
         turns += 1
     assert turns > 20
-    found = gate.gateway.search.find("word1", lambda _: True)
-    assert len(found) == 10
+    assert len(gate.gateway.search.find("word1", lambda _: True)) == 10
 
 
 def test_only_so_much_of_one_tool_is_read():
-    schema = wordy(1)["inputSchema"]
-    search = Search([own_tool({"title": "ns/one", "inputSchema": schema})])
+    search = Search([own_tool({"title": "ns/one", "inputSchema": wordy(1)["inputSchema"]})])
     assert search.find("word0", lambda _: True)
     assert not search.find("word59", lambda _: True)
 

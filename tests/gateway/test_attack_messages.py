@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import Notification
-from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server.responses import HttpReply
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of
@@ -19,8 +17,8 @@ from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
-from folkmoot.settings.backends import BackendSpec
 from tests.gateway.scripted import turn
+from tests.relay.upstream.scripted import CLOCK, call, spec
 
 if TYPE_CHECKING:
     from starlette.types import Message
@@ -44,27 +42,17 @@ for line in sys.stdin:
 
 
 async def test_an_answer_that_would_hold_everyone_up_is_not_read():
-    spec = BackendSpec(name="demo", namespace="demo", command=(sys.executable, "-c", SERVER))
-    connecting = Connecting(spec, SystemClock(), {})
+    connecting = Connecting(spec(command=(sys.executable, "-c", SERVER)), CLOCK, {})
     async with BackendConversation.opened(connecting.link, seconds=30) as conversation:
         for name in ("values", "digits", "bytes"):
             with pytest.raises(Unanswered) as refused:
-                await conversation.request(
-                    UpstreamRequest(method="tools/call", params={"name": name}), seconds=30
-                )
+                await conversation.request(call(name), 30)
             assert isinstance(refused.value.why, e.ServerAnswerInvalid)
             assert not refused.value.gone
         # It is not the length alone that costs; but of what nobody asked for, much may wait.
         heard: list[Notification] = []
-        answer = await conversation.request(
-            UpstreamRequest(
-                method="tools/call",
-                params={"name": "text"},
-                log_level="debug",
-                tell=heard.append,
-            ),
-            seconds=30,
-        )
+        listening = call("text", log_level="debug", tell=heard.append)
+        answer = await conversation.request(listening, 30)
         assert len(members_of(answer.result)["a"]) == 1_200_000
         assert [members_of(each.params).get("data") for each in heard] == ["short"]
 
@@ -72,11 +60,10 @@ async def test_an_answer_that_would_hold_everyone_up_is_not_read():
 @pytest.mark.parametrize(("byte", "count"), [(b"x", 40_000_000), (b",", 500_000)])
 async def test_a_server_that_writes_what_is_long_to_read_waits(byte, count, monkeypatch):
     monkeypatch.setattr(requests, "LONGEST_PAUSE", 0.05)
-    raw = byte * count
     loop, reading = asyncio.get_running_loop(), requests.Pace()
     # On a busy machine time has passed already, which counts for it.
     for _ in range(5):
-        reading.spend(raw)
+        reading.spend(byte * count)
     began = loop.time()
     await reading.keep()
     assert loop.time() - began > 0.03
@@ -102,8 +89,6 @@ async def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes():
         reading.set()
         await reply.answer({"answer": True})
     told = b"".join(written)
-    assert b"first" in told
-    assert b'"number":99' in told
-    assert b"question" in told
-    assert b"answer" in told
+    for said in (b"first", b'"number":99', b"question", b"answer"):
+        assert said in told
     assert len(told) < 1_200_000

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway import pin_comparison
-from folkmoot.gateway.pins import Pins
-from tests.gateway.scripted import Behind, Scripted, behind, told, tool
-
-
-async def verdicts(pins: Pins, *tools: dict[str, Any], trusted: bool = False) -> dict[str, str]:
-    judged = await pins.judge("demo", tools, trusted=trusted)
-    return {name: each.verdict for name, each in judged.items()}
+from tests.gateway.scripted import Behind, Scripted, told, tool
+from tests.gateway.support import verdicts
 
 
 async def sizes(there: Behind) -> int:
@@ -35,12 +31,13 @@ async def test_a_tool_that_comes_back_under_a_name_that_is_the_same_here_has_cha
     assert told(await gate.call("demo:get_data"))["code"] == "tool_quarantined"
     # It was first seen as something else, also after a restart.
     await gate.pins.load()
-    assert await verdicts(gate.pins, disguised) == {other: "changed"}
+    demo = partial(verdicts, gate.pins, namespace="demo")
+    assert await demo(disguised) == {other: "changed"}
     assert await gate.gateway.accept("demo", "demo:get_data") == ["demo:get_data"]
     await gate.call("demo:get_data")
     assert [each.params["name"] for each in backend.asked] == [other]
-    assert await verdicts(gate.pins, disguised) == {other: "same"}
-    assert await verdicts(gate.pins, first) == {"get_data": "changed"}
+    assert await demo(disguised) == {other: "same"}
+    assert await demo(first) == {"get_data": "changed"}
 
 
 async def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_accepted(gate):
@@ -72,8 +69,7 @@ async def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_acc
     assert await listed(prompt("greet"), prompt("later")) == ["demo:greet"]
     (change,) = await gate.pins.diff()
     assert (change.canonical, change.new) == ("demo://prompts/later", True)
-    accepted = await gate.gateway.accept("demo", change.name)
-    assert accepted == ["demo://prompts/later"]
+    assert await gate.gateway.accept("demo", change.name) == ["demo://prompts/later"]
     assert await listed(prompt("greet"), prompt("later")) == ["demo:greet", "demo:later"]
 
 
@@ -113,11 +109,9 @@ async def test_what_a_backend_lists_and_lists_anew_does_not_fill_the_store(gate,
     assert set((await verdicts(pins, *few[3:])).values()) == {"same"}
 
 
-async def test_one_line_of_the_log_tells_of_thousands_of_changed_tools(tmp_path, caplog):
-    async with behind(tmp_path) as there:
-        await verdicts(there.pins, *(tool(f"t{n}") for n in range(2_000)))
-        changed = (tool(f"t{n}", description="other") for n in range(2_000))
-        await verdicts(there.pins, *changed)
+async def test_one_line_of_the_log_tells_of_thousands_of_changed_tools(pins, caplog):
+    await verdicts(pins, *(tool(f"t{n}") for n in range(2_000)))
+    await verdicts(pins, *(tool(f"t{n}", description="other") for n in range(2_000)))
     lines = [record.getMessage() for record in caplog.records if "changed" in record.msg]
     assert len(lines) == 1
     assert lines[0].endswith(" and 1,990 more")

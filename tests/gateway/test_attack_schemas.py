@@ -6,10 +6,10 @@ import asyncio
 import threading
 
 from folkmoot.jsonschemas import Schema
-from tests.gateway.scripted import Scripted, behind
+from tests.gateway.scripted import Scripted, told, tool
 
 
-async def test_a_schema_is_compiled_in_a_thread_and_once(tmp_path, monkeypatch):
+async def test_a_schema_is_compiled_in_a_thread_and_once(gate, monkeypatch):
     properties = {f"p{number}": {"pattern": f"^a{number}$"} for number in range(100)}
     threads: list[threading.Thread] = []
     prepare = Schema._compile
@@ -19,12 +19,8 @@ async def test_a_schema_is_compiled_in_a_thread_and_once(tmp_path, monkeypatch):
         prepare(schema)
 
     monkeypatch.setattr(Schema, "_compile", noted)
-    async with behind(tmp_path) as there:
-        listed = {"name": "it", "inputSchema": {"type": "object", "properties": properties}}
-        await there.has(Scripted("demo"), tools=(listed,))
-        calls = [there.call("demo:it", {"p7": "b"}) for _ in range(5)]
-        for answer in await asyncio.gather(*calls):
-            assert answer["isError"] is True
-            assert "does not match" in answer["content"][0]["text"]
+    await gate.has(Scripted("demo"), tools=(tool("it", properties=properties),))
+    for answer in await asyncio.gather(*(gate.call("demo:it", {"p7": "b"}) for _ in range(5))):
+        assert "does not match" in told(answer)["error"]
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()

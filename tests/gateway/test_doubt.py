@@ -17,18 +17,11 @@ def doubt(hub: Office) -> None:
         listener()
 
 
-async def grant_elsewhere(hub: Office, account_id: str) -> None:
+async def elsewhere(hub: Office, query: str, *values: object) -> None:
     """What another node stores, of which this one does not hear."""
 
     async def unit(tx: Tx) -> None:
-        await tx.execute("INSERT INTO hub_grants VALUES (?, ?, 1)", (account_id, READ_FILES))
-
-    await hub.here.store.write(unit)
-
-
-async def revoke_elsewhere(hub: Office, account_id: str) -> None:
-    async def unit(tx: Tx) -> None:
-        await tx.execute("DELETE FROM hub_grants WHERE account_id = ?", (account_id,))
+        await tx.execute(query, values)
 
     await hub.here.store.write(unit)
 
@@ -42,11 +35,11 @@ async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt
         return hub.may(gina, KIND) == [True]
 
     assert not await may()
-    await grant_elsewhere(hub, gina.id)
+    await elsewhere(hub, "INSERT INTO hub_grants VALUES (?, ?, 1)", gina.id, READ_FILES)
     assert not await may()
     doubt(hub)
     assert await may()
-    await revoke_elsewhere(hub, gina.id)
+    await elsewhere(hub, "DELETE FROM hub_grants WHERE account_id = ?", gina.id)
     assert await may()
     doubt(hub)
     assert not await may()
@@ -56,12 +49,9 @@ async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(hub):
     token = (await hub.accounts.register("gina")).token
     store = hub.here.store
 
-    async def end_elsewhere(tx: Tx) -> None:
-        await tx.execute("DELETE FROM credentials")
-
     async def meanwhile() -> None:
         store.after_read = None
-        await store.write(end_elsewhere)
+        await elsewhere(hub, "DELETE FROM credentials")
         doubt(hub)
 
     store.after_read = meanwhile

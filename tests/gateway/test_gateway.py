@@ -9,11 +9,11 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
-from tests.gateway.scripted import ALL, Scripted, behind, tool
+from tests.gateway.scripted import ALL, Scripted, tool
 
 
 def names(hub: object) -> list[str]:
-    return [row.key for row in hub.gateway.catalogue.rows("tools")]  # type: ignore[attr-defined]
+    return [row.key for row in hub.gateway.catalogue.rows("tools")]
 
 
 async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate):
@@ -44,8 +44,7 @@ async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_whe
 
 
 async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate):
-    backend = Scripted("files")
-    gate.gateway.attach(backend)
+    gate.gateway.attach(Scripted("files"))
     many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(gate.gateway.arrived("files", many))
@@ -62,14 +61,13 @@ async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate):
 
 
 @pytest.mark.requirement("gateway.collision-refused")
-async def test_what_cannot_be_shown_is_in_the_log_once(tmp_path, caplog):
-    async with behind(tmp_path) as hub:
-        with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
-            colliding = tool("readFile"), tool("read_file")
-            await hub.has(Scripted("files"), tools=colliding)
-            await hub.gateway.arrived("files", Inventory(tools=colliding))
-            assert names(hub) == []
+async def test_what_cannot_be_shown_is_in_the_log_once(gate, caplog):
+    with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
+        colliding = tool("readFile"), tool("read_file")
+        await gate.has(Scripted("files"), tools=colliding)
+        await gate.gateway.arrived("files", Inventory(tools=colliding))
+        assert names(gate) == []
     (line,) = caplog.records
-    (fault,) = line.faults  # type: ignore[attr-defined]
+    (fault,) = line.faults
     assert "'readFile'" in fault
     assert "'read_file'" in fault

@@ -16,13 +16,10 @@ def test_calls_are_told_by_the_minute_they_ended_in():
     clock.seconds = 61.0
     history.failed()
     told = history.view("files")
-    assert told.calls[-2:] == [2, 1]
-    assert told.errors[-2:] == [0, 1]
-    assert told.refused[-2:] == [1, 0]
-    assert told.mean_ms[-2:] == [300.0, None]
-    assert told.slowest_ms[-2:] == [400.0, None]
-    assert sum(told.calls) == 3
-    assert len(told.calls) == HISTORY_MINUTES
+    counted = [each[-2:] for each in (told.calls, told.errors, told.refused)]
+    assert counted == [[2, 1], [0, 1], [1, 0]]
+    assert (told.mean_ms[-2:], told.slowest_ms[-2:]) == ([300.0, None], [400.0, None])
+    assert (sum(told.calls), len(told.calls)) == (3, HISTORY_MINUTES)
 
 
 def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again():
@@ -31,8 +28,7 @@ def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again():
     for minute in range(10 * HISTORY_MINUTES):
         clock.seconds = minute * 60.0
         history.answered(clock.seconds, 0.001, good=True)
-    told = history.view("files")
-    assert told.calls == [1] * HISTORY_MINUTES
+    assert history.view("files").calls == [1] * HISTORY_MINUTES
     clock.seconds += 30 * 60.0
     assert history.view("files").calls == [1] * 30 + [0] * 30
     clock.seconds += 24 * 3600.0

@@ -22,25 +22,20 @@ def test_what_was_told_is_taken_again_from_the_same_person_for_the_same_thing():
 
 
 @pytest.mark.requirement("gateway.shared-link")
-@pytest.mark.parametrize(
-    ("person", "what"), [("bert", "files:move"), ("anna", "files:remove"), ("", "files:move")]
-)
-def test_nobody_takes_up_the_call_of_another_or_another_call(person, what):
-    told = INPUTS.mark(WISH, "anna", "files:move")
-    with pytest.raises(e.InputStateInvalid):
-        INPUTS.taken({"requestState": told["requestState"]}, person, what)
-
-
-@pytest.mark.parametrize("state", ["s.1", "", ".", "0.s.1", 7, None, ["s.1"], {"a": 1}, "é.s.1"])
-def test_a_state_that_was_never_told_is_refused(state):
-    with pytest.raises(e.InputStateInvalid):
-        INPUTS.taken({"requestState": state}, "anna", "files:move")
-
-
-def test_a_mark_of_another_hub_is_refused():
-    told = Inputs(b"x" * 32).mark(WISH, "anna", "files:move")
-    with pytest.raises(e.InputStateInvalid):
-        INPUTS.taken({"requestState": told["requestState"]}, "anna", "files:move")
+def test_nobody_takes_up_the_call_of_another_or_another_call_or_what_was_never_told():
+    told, others = (
+        inputs.mark(WISH, "anna", "files:move")["requestState"]
+        for inputs in (INPUTS, Inputs(b"x" * 32))
+    )
+    never = (others, "s.1", "", ".", "0.s.1", 7, None, ["s.1"], {"a": 1}, "é.s.1")
+    for state, person, what in (
+        (told, "bert", "files:move"),
+        (told, "anna", "files:remove"),
+        (told, "", "files:move"),
+        *((state, "anna", "files:move") for state in never),
+    ):
+        with pytest.raises(e.InputStateInvalid):
+            INPUTS.taken({"requestState": state}, person, what)
 
 
 def test_results_and_params_without_a_state_are_left_as_they_are():

@@ -43,7 +43,6 @@ THEIRS = {
     "HTTPS://Example.com": "docs://HTTPS//Example.com",
     "demo://resource/{id}": "docs://demo//resource/{id}",
     "urn:isbn:1": "docs://urn/:isbn:1",
-    "mailto:anna@example.com": "docs://mailto/:anna@example.com",
     "C:\\notes.txt": "docs://C/:\\notes.txt",
     "notes/a.txt": "docs://-/notes/a.txt",
     "/notes/a.txt": "docs://-//notes/a.txt",
@@ -66,7 +65,6 @@ SHOWN = {
     "file:///home/a.txt": "docs://file/-/-/home/a.txt",
     "file:///home/": "docs://file/-/-/home/-",
     "file:///README.md": "docs://file/-/-/--r--e--a--d--m--e.md",
-    "file:///Dockerfile": "docs://file/-/-/--dockerfile",
     "file:///a-b/a--b/-/../.x": "docs://file/-/-/a-b/a--02d-b/--02d/--02e--02e/.x",
     "file:///my%20notes": "docs://file/-/-/my--02520notes",
     "file:///caf\u00e9": "docs://file/-/-/caf--0c3--0a9",
@@ -98,20 +96,13 @@ def test_a_uri_is_within_its_namespace_and_can_be_undone(own, here):
 
 
 @pytest.mark.requirement("gateway.shown-uris")
-@pytest.mark.parametrize(("own", "shown"), SHOWN.items())
-def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(own, shown):
-    assert shown_uri("docs", own) == shown
+@pytest.mark.parametrize(("own", "shown"), (SHOWN | SHOWN_TEMPLATES).items())
+def test_clients_are_shown_what_obeys_the_grammar_and_stands_for_one_uri_or_template(own, shown):
+    template = own in SHOWN_TEMPLATES
+    assert shown_uri("docs", own, template=template) == shown
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
-    if "{" not in shown:
-        validate_resource_uri(shown, "docs")
-
-
-@pytest.mark.requirement("gateway.shown-uris")
-@pytest.mark.parametrize(("own", "shown"), SHOWN_TEMPLATES.items())
-def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own, shown):
-    assert shown_uri("docs", own, template=True) == shown
-    assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
-    validate_resource_template(shown, "docs")
+    if template or "{" not in shown:
+        (validate_resource_template if template else validate_resource_uri)(shown, "docs")
 
 
 @pytest.mark.requirement("gateway.shown-uris")
@@ -128,20 +119,6 @@ def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own):
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
     if shown != own:
         validate_resource_uri(shown, "docs")
-
-
-@pytest.mark.parametrize(
-    ("filled", "own"),
-    [
-        ("docs://file/-/-/notes/README.md", "file:///notes/README.md"),
-        ("docs://file/-/-/notes/my%20notes", "file:///notes/my%20notes"),
-        ("docs://file/-/-/notes//x", "file:///notes//x"),
-        ("docs://file/-/-/notes/--0ff", "file:///notes/--0ff"),
-    ],
-)
-def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled, own):
-    assert canonical_uri(filled, {"docs"}) == exposed_uri("docs", own)
-    assert own_uri("docs", filled) is None
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
@@ -171,10 +148,6 @@ def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear):
         canonical_pattern(f"mcp.request.resources/*:{unclear}", {"every"})
 
 
-def test_no_two_uris_of_a_backend_are_the_same_here():
-    assert len(set(ALL.values())) == len(ALL)
-
-
 @pytest.mark.requirement("gateway.foreign-uris")
 @given(NAMESPACES | st.just("docs"), URIS)
 @example("docs", "docs://docs/")
@@ -202,6 +175,11 @@ def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri):
         ("docs://-/docs://secrets/1", "docs://secrets/1"),
         ("docs://-/file:///a", "docs://file///a"),
         ("docs://file/:///a", "docs://file///a"),
+        # A template is filled in without knowing how URIs are shown.
+        ("docs://file/-/-/notes/README.md", "docs://file///notes/README.md"),
+        ("docs://file/-/-/notes/my%20notes", "docs://file///notes/my%20notes"),
+        ("docs://file/-/-/notes//x", "docs://file///notes//x"),
+        ("docs://file/-/-/notes/--0ff", "docs://file///notes/--0ff"),
     ],
 )
 def test_another_spelling_of_a_uri_leads_nowhere_until_it_is_made_canonical(spelled, canonical):
@@ -255,12 +233,15 @@ def test_tools_that_would_get_the_same_name_are_all_refused_by_name():
         assert named in fault
 
 
-def test_a_tool_that_is_listed_twice_is_one_tool_unless_it_differs():
+def test_a_tool_that_is_listed_twice_is_one_unless_it_differs_and_a_pattern_settles_a_collision():
     assert exposed_names("docs", [tool("read"), tool("read")], what="tool").faults == ()
     differing = [tool("read"), tool("read", description="Deletes.")]
     exposed = exposed_names("docs", differing, what="tool")
-    assert not exposed.by_name
-    assert len(exposed.faults) == 1
+    assert (len(exposed.by_name), len(exposed.faults)) == (0, 1)
+    listed = [tool("createIssue"), tool("create_issue")]
+    exposed = exposed_names("github", listed, what="tool", patterns=("createIssue",))
+    # The pattern speaks of the one by its own name; the name here is what both would have.
+    assert [each["name"] for each in exposed.by_name.values()] == ["createIssue"]
 
 
 @pytest.mark.parametrize(
@@ -284,17 +265,9 @@ def test_patterns_choose_tools_by_their_names_here_or_there(patterns, shown):
         assert not exposed.faults
 
 
-def test_a_collision_can_be_settled_by_a_pattern():
-    listed = [tool("createIssue"), tool("create_issue")]
-    exposed = exposed_names("github", listed, what="tool", patterns=("createIssue",))
-    # The pattern speaks of the one by its own name; the name here is what both would have.
-    assert [each["name"] for each in exposed.by_name.values()] == ["createIssue"]
-
-
 @pytest.mark.parametrize(
     "nameless", [{}, {"name": ""}, {"name": 7}, "read", None, {"name": "x" * 300}]
 )
 def test_what_has_no_usable_name_is_left_out_and_told(nameless):
     exposed = exposed_names("docs", [nameless, tool("read")], what="tool")
-    assert list(exposed.by_name) == ["docs:read"]
-    assert len(exposed.faults) == 1
+    assert (list(exposed.by_name), len(exposed.faults)) == (["docs:read"], 1)

@@ -33,6 +33,8 @@ from tests.store.support import Gate
 
 KIND = f"{CALL}:files:read_file"
 MAKES = "'folkmoot invite --for harry'"
+GRANTS = {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)}
+OPS = spec(FILES, GITHUB, SEARCH, groups={"ops": ("gina",)}, grants=GRANTS)
 
 
 async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(hub):
@@ -42,16 +44,15 @@ async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_
     assert hub.may(gina, KIND) == [False]
     made = await hub.granting.grant("@Gina", ["files:read_*", READ_FILES, "files://notes/*"])
     notes = "mcp.request.resources/*:files://notes/*"
-    assert (made.handle, made.granted) == ("gina", [READ_FILES, notes])
-    assert (made.already, made.warnings) == ([], [])
+    said = (made.handle, made.granted, made.already, made.warnings)
+    assert said == ("gina", [READ_FILES, notes], [], [])
     assert hub.may(gina, KIND, "mcp.request.resources/read:files://notes/a") == [True, True]
     assert hub.may(harry, KIND) == [False]
     assert (await hub.granting.grant("gina", [READ_FILES])).already == [READ_FILES]
     assert (await hub.again(spec(FILES))).of(gina)[1].allows(parse(KIND))
     changed = (await hub.accounts.change_handle(gina, "gina2")).account
     assert hub.may(changed, KIND) == [True]
-    gone = await hub.granting.revoke("gina2", ["files:read_*"])
-    assert gone.revoked == [READ_FILES]
+    assert (await hub.granting.revoke("gina2", ["files:read_*"])).revoked == [READ_FILES]
     assert hub.may(changed, KIND) == [False]
     assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == [notes]
     assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == []
@@ -83,28 +84,20 @@ async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub):
 
 
 async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path):
-    refused: dict[str, tuple[type[e.FolkmootError], str, tuple[str, ...]]] = {
-        "nobody": (e.UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
-        "a b": (e.UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
-        "gina": (e.UserNotFound, "@gina is now @gina2. Use that handle.", ("files:*",)),
-        "harry": (
-            e.UserNotFound,
-            f"Nobody has the handle @harry yet. {MAKES} creates an invite for it.",
-            ("files:*",),
-        ),
-        "gina2": (
-            e.CapabilityReserved,
-            "system.* belongs to the gateway; nobody else can hold it.",
-            ("files:*", "system.welcome"),
-        ),
+    refused = {
+        "nobody": "Nobody has the handle @nobody.",
+        "a b": "'a b' is not a valid handle.",
+        "gina": "@gina is now @gina2. Use that handle.",
+        "harry": f"Nobody has the handle @harry yet. {MAKES} creates an invite for it.",
     }
     async with office(tmp_path, spec(FILES, grants={"harry": (READ_FILES,)})) as hub:
-        gina = await hub.here.join("gina")
-        await hub.accounts.change_handle(gina, "gina2")
-        for handle, (error, sentence, patterns) in refused.items():
-            with pytest.raises(error) as told:
-                await hub.granting.grant(handle, patterns)
+        await hub.accounts.change_handle(await hub.here.join("gina"), "gina2")
+        for handle, sentence in refused.items():
+            with pytest.raises(e.UserNotFound) as told:
+                await hub.granting.grant(handle, ["files:*"])
             assert told.value.message == sentence
+        with pytest.raises(e.CapabilityReserved, match=r"^system\.\* belongs to the gateway; nob"):
+            await hub.granting.grant("gina2", ["files:*", "system.welcome"])
         assert hub.rights.granted == {}
 
 
@@ -148,9 +141,7 @@ def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text):
         ("!files:*", f"!{CALL}:files:*"),
         ("files://notes/*", "mcp.request.resources/*:files://notes/*"),
         ("!msg/send", f"!{CALL}:msg/send"),
-        ("room/*", f"{CALL}:room/*"),
         (READ_FILES, READ_FILES),
-        ("mcp.*", "mcp.*"),
         ("*", "*"),
         ("my/tool", "my/tool"),
     ],
@@ -182,8 +173,7 @@ async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_cano
     assert hub.may(gina, "mcp.request.resources/read:files://file///srv/a") == [True]
     with pytest.raises(e.PatternSyntax):
         await granting.grant("gina", ["other_read_file"])
-    gone = await granting.revoke("gina", list(spelled))
-    assert gone.revoked == list(spelled.values())
+    assert (await granting.revoke("gina", list(spelled))).revoked == list(spelled.values())
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
@@ -218,11 +208,7 @@ async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_fr
         f"{CALL}:search:*": "because the backend search is for everyone; deny it to take it away",
         f"{CALL}:msg/*": "as every account does; deny it to take it away",
     }
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina",)},
-        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    async with office(tmp_path, spec(FILES, GITHUB, SEARCH, **tables)) as hub:
+    async with office(tmp_path, OPS) as hub:
         gina = await hub.invited("gina")
         await hub.granting.grant("gina", ["files:write_file"])
         for pattern, reason in reasons.items():
@@ -268,12 +254,9 @@ async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_i
         await hub.granting.grant("gina", ["files:*"])
         await hub.granting.revoke("gina", ["files:*"])
         code = (await hub.granting.invite("harry", 60)).code
-    lines: list[Any] = [
-        (it.message, it.by, it.about, it.account, it.detail)  # type: ignore[attr-defined]
-        for it in caplog.records
-    ]
+    records: list[Any] = caplog.records
     about = ("operator", "gina", gina.id, f"{CALL}:files:*")
-    assert lines == [
+    assert [(it.message, it.by, it.about, it.account, it.detail) for it in records] == [
         ("hub.grant", *about),
         ("hub.revoke", *about),
         ("account.invited", "operator", "harry", None, None),
@@ -282,11 +265,7 @@ async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_i
 
 
 async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path):
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina",)},
-        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    async with office(tmp_path, spec(FILES, GITHUB, SEARCH, **tables)) as hub:
+    async with office(tmp_path, OPS) as hub:
         waiting = await hub.views.person("gina")
         assert (waiting.account, waiting.held[-1].name) == (None, "ops")
         gina = await hub.invited("gina")
@@ -294,21 +273,17 @@ async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path)
         shown = await hub.views.person("GINA")
         assert (shown.handle, shown.account, shown.account_type) == ("gina", gina.id, "person")
         own = [it for it in msgspec.to_builtins(shown.held) if it["origin"] != "default"]
+        at = int(hub.clock.now())
         assert own[0] == {"capability": f"{CALL}:search:*", "origin": "everyone", "name": "search"}
         assert own[-3:] == [
             {"capability": READ_FILES, "origin": "settings"},
             {"capability": f"{CALL}:github:*", "origin": "group", "name": "ops"},
-            {
-                "capability": f"!{CALL}:files:read_secret",
-                "origin": "granted",
-                "at": int(hub.clock.now()),
-            },
+            {"capability": f"!{CALL}:files:read_secret", "origin": "granted", "at": at},
         ]
         await hub.accounts.change_handle(gina, "gina2")
         with pytest.raises(e.UserNotFound, match="@gina is now @gina2"):
             await hub.views.person("gina")
-        later = await hub.views.person("gina2")
-        assert later.held == shown.held
+        assert (await hub.views.person("gina2")).held == shown.held
 
 
 async def test_the_table_of_everyone_comes_in_pages(tmp_path, monkeypatch):
@@ -321,20 +296,19 @@ async def test_the_table_of_everyone_comes_in_pages(tmp_path, monkeypatch):
         gina, _, zoe = [await hub.invited(name) for name in ("gina", "harry", "zoe")]
         await hub.granting.grant("zoe", ["files:*", "!msg/send"])
         await hub.accounts.change_handle(gina, "anna")
-        found: list[Any] = []
-        after: str | None = ""
-        while after is not None:
-            page = await hub.views.overview(after)
-            assert len(page.people) <= 2
-            found += page.people
-            after = page.next
-        assert [(it.handle, it.state, it.leads_to, it.groups, it.settings, it.granted)
-                for it in found] == [
+        first = await hub.views.overview("")
+        rest = await hub.views.overview(first.next)
+        assert (len(first.people), rest.next) == (2, None)
+        told = [
+            (it.handle, it.state, it.leads_to, it.groups, it.settings, it.granted)
+            for it in [*first.people, *rest.people]
+        ]
+        assert told == [
             ("gina", "redirect", "anna", ["ops"], 1, 0),
             ("harry", "account", None, ["ops"], 1, 0),
             ("ivy", "nobody", None, [], 1, 0),
             ("zoe", "account", None, [], 0, 2),
-        ]  # fmt: skip
+        ]
         await hub.accounts.delete(zoe)
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
 
@@ -355,11 +329,11 @@ async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
         await all_read.wait()
         return found
 
-    store.read = together  # type: ignore[method-assign]
+    store.read = together
     try:
         await asyncio.gather(*(hub.rights._renew(each.account.id) for each in made))
     finally:
-        store.read = read  # type: ignore[method-assign]
+        store.read = read
     assert reads == len(made)
     for number, each in enumerate(made):
         assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]

@@ -15,19 +15,18 @@ from folkmoot.gateway.limits import MAX_ALL_INSTRUCTIONS, MAX_INSTRUCTIONS
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.rights import NOBODY
-from tests.gateway.scripted import ALL, BERT, Scripted, behind, told, tool
+from tests.gateway.scripted import ALL, BERT, Scripted, told, tool
 
 NUMBER = {"n": {"type": "number"}}
 
 
 @pytest.mark.requirement("gateway.routes-by-namespace", "gateway.backends-own-name")
 async def test_a_call_goes_to_the_backend_of_its_namespace_under_the_backends_own_name(gate):
-    files = Scripted("files", lambda _: {"content": [{"type": "text", "text": "f"}]})
-    github = Scripted("github", lambda _: {"content": [{"type": "text", "text": "g"}]})
-    await gate.has(files, tools=(tool("createIssue"),))
-    await gate.has(github, tools=(tool("createIssue"),))
-    result = await gate.call("github:create_issue", {"a": 1})
-    assert result == {"content": [{"type": "text", "text": "g"}]}
+    answer = {"content": [{"type": "text", "text": "g"}]}
+    files, github = Scripted("files"), Scripted("github", lambda _: answer)
+    for backend in (files, github):
+        await gate.has(backend, tools=(tool("createIssue"),))
+    assert await gate.call("github:create_issue", {"a": 1}) == answer
     (wanted,) = github.asked
     assert wanted.params == {"name": "createIssue", "arguments": {"a": 1}}
     assert not files.asked
@@ -77,11 +76,9 @@ async def test_null_for_an_optional_argument_is_sent_and_for_a_required_one_it_i
     assert told(await gate.call("maths:one", {"n": None}))["code"] == "argument_invalid"
 
 
-async def test_a_schema_that_cannot_be_used_is_logged_with_its_tool(tmp_path, caplog):
-    async with behind(tmp_path) as hub:
-        broken = tool("square", inputSchema={"type": "object", "properties": {"n": {"type": 5}}})
-        await hub.has(Scripted("maths"), tools=(broken,))
-        assert await hub.call("maths:square", {"n": 4}) == {"content": []}
+async def test_a_schema_that_cannot_be_used_is_logged_with_its_tool(gate, caplog):
+    await gate.has(Scripted("maths"), tools=(tool("square", properties={"n": {"type": 5}}),))
+    assert await gate.call("maths:square", {"n": 4}) == {"content": []}
     named = [vars(each)["tool"] for each in caplog.records if each.name == "folkmoot.schemas"]
     assert named == ["maths:square"]
 
@@ -95,29 +92,28 @@ async def test_a_changed_tool_is_refused_until_it_is_accepted(gate):
     assert await gate.call("files:read") == {"content": []}
 
 
+def audited(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    return [record for record in caplog.records if record.name == "folkmoot.audit"]
+
+
 async def test_an_answer_that_is_no_valid_result_is_an_error_for_the_caller_and_the_audit_log(
-    tmp_path, caplog
+    gate, caplog
 ):
-    with caplog.at_level(logging.INFO, "folkmoot.audit"):
-        async with behind(tmp_path) as hub:
-            await hub.has(Scripted("files", lambda _: {"said": "hi"}), tools=(tool("read"),))
-            said = told(await hub.call("files:read"))
-            assert said["code"] == "backend_failed"
-            assert "no valid result: `content` must be a list of objects." in said["error"]
-            with pytest.raises(e.BackendFailed, match="`contents` must be"):
-                await hub.ask("resources/read", {"uri": "files://notes/a"})
-        assert [record.outcome for record in caplog.records if record.name == "folkmoot.audit"] == [
-            "backend_failed",
-            "backend_failed",
-        ]
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    await gate.has(Scripted("files", lambda _: {"said": "hi"}), tools=(tool("read"),))
+    said = told(await gate.call("files:read"))
+    assert said["code"] == "backend_failed"
+    assert "no valid result: `content` must be a list of objects." in said["error"]
+    with pytest.raises(e.BackendFailed, match="`contents` must be"):
+        await gate.ask("resources/read", {"uri": "files://notes/a"})
+    assert [line.outcome for line in audited(caplog)] == ["backend_failed"] * 2
 
 
 async def test_changed_instructions_are_held_back_until_they_are_accepted(gate):
     backend = Scripted("files")
 
     async def told_with(instructions: str, **more: Any) -> str:
-        tools = (tool("read"),)
-        await gate.has(backend, tools=tools, instructions=instructions, **more)
+        await gate.has(backend, tools=(tool("read"),), instructions=instructions, **more)
         return gate.gateway.catalogue.parts["files"].instructions
 
     assert await told_with("Read before you write.") == "Read before you write."
@@ -199,11 +195,9 @@ async def test_completions_are_asked_with_the_backends_own_names(gate):
     await gate.ask("completion/complete", {"ref": prompt, "argument": argument})
     located = {"type": "ref/resource", "uri": template}
     await gate.ask("completion/complete", {"ref": located, "argument": argument})
-    refs = [wanted.params["ref"] for wanted in backend.asked]
-    assert refs == [
-        {"type": "ref/prompt", "name": "writeUp"},
-        {"type": "ref/resource", "uri": "file:///{p}"},
-    ]
+    first, second = (wanted.params["ref"] for wanted in backend.asked)
+    assert first == {"type": "ref/prompt", "name": "writeUp"}
+    assert second == {"type": "ref/resource", "uri": "file:///{p}"}
 
 
 async def test_an_error_of_the_backends_own_is_passed_on_with_the_callers_id(gate):
@@ -237,8 +231,7 @@ async def test_a_wish_for_input_is_answered_by_the_one_who_was_told_it_alone(gat
         with pytest.raises(e.InputStateInvalid):
             await gate.ask("tools/call", params, *([who] if who else []))
     assert (await gate.ask("tools/call", again)).result == {"content": []}
-    assert backend.asked[-1].params["requestState"] == "s"
-    assert len(backend.asked) == 2
+    assert (backend.asked[-1].params["requestState"], len(backend.asked)) == ("s", 2)
 
 
 @pytest.mark.requirement("gateway.no-caller-credentials")
@@ -253,15 +246,13 @@ async def test_a_backend_learns_what_a_client_can_do_and_nothing_that_opens_door
 
 
 @pytest.mark.requirement("gateway.origin-visible")
-async def test_every_call_is_audited_by_its_namespaced_name_without_its_arguments(tmp_path, caplog):
-    async with behind(tmp_path) as hub:
-        await hub.has(Scripted("files"), tools=(tool("read"),))
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            await hub.call("files:read", {"path": "/secret"})
-            await hub.call("files:read", {"path": "/secret"})
-            await hub.call("files:read", {"path": "/other"})
-            await hub.call("files:nothing")
-    lines: list[Any] = [record for record in caplog.records if record.name == "folkmoot.audit"]
+async def test_every_call_is_audited_by_its_namespaced_name_without_its_arguments(gate, caplog):
+    await gate.has(Scripted("files"), tools=(tool("read"),))
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    for path in ("/secret", "/secret", "/other"):
+        await gate.call("files:read", {"path": path})
+    await gate.call("files:nothing")
+    lines = audited(caplog)
     assert [line.about for line in lines[:3]] == ["mcp.request.tools/call:files:read"] * 3
     assert [line.outcome for line in lines] == ["ok", "ok", "ok", "unknown_tool"]
     assert all((line.by, line.account) == ("anna", "id-anna") for line in lines)
@@ -280,12 +271,11 @@ async def test_a_uri_that_a_server_could_take_for_another_is_nobodys_unless_it_i
     await gate.ask("resources/read", {"uri": "files://a/b%20c"})
 
 
-async def test_what_policy_refuses_is_audited_too_but_not_what_nobody_asked(tmp_path, caplog):
-    async with behind(tmp_path) as hub:
-        request = Request(id=1, method="tools/call", params={"name": "files:write"})
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            hub.gateway.audit.refused(BERT, request, e.CapabilityDenied("No."))
-            hub.gateway.audit.refused(NOBODY, request, e.CapabilityDenied("No."))
-    (line,) = (record for record in caplog.records if record.name == "folkmoot.audit")
-    told = (line.by, line.about, line.outcome)  # type: ignore[attr-defined]
-    assert told == ("bert", "mcp.request.tools/call:files:write", "capability_denied")
+async def test_what_policy_refuses_is_audited_too_but_not_what_nobody_asked(gate, caplog):
+    request = Request(id=1, method="tools/call", params={"name": "files:write"})
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    for who in (BERT, NOBODY):
+        gate.gateway.audit.refused(who, request, e.CapabilityDenied("No."))
+    (line,) = audited(caplog)
+    said = (line.by, line.about, line.outcome)
+    assert said == ("bert", "mcp.request.tools/call:files:write", "capability_denied")

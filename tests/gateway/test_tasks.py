@@ -43,12 +43,12 @@ def test_an_id_opens_in_another_process_for_its_owner_alone():
     assert (again.checked, again.arguments) == (False, None)
     assert again.call == {"name": "demo:run"}
     assert task.call == {"name": "demo:run", "arguments": {"a": 1}}
-    for known in (tasks(), tasks(key=b"x" * 32)):
-        for owner, task_id in (("bob", task.id), ("", task.id), ("bob", "1"), ("bob", "")):
-            with pytest.raises(e.TaskUnknown, match="Task not found"):
-                known.find(owner, task_id)
-    with pytest.raises(e.TaskUnknown):
-        tasks(key=b"x" * 32).find("ann", task.id)
+    other = tasks(key=b"x" * 32)
+    strangers = [("bob", task.id), ("", task.id), ("bob", "1"), ("bob", "")]
+    asked = [(known, *each) for known in (tasks(), other) for each in strangers]
+    for known, owner, task_id in (*asked, (other, "ann", task.id)):
+        with pytest.raises(e.TaskUnknown, match="Task not found"):
+            known.find(owner, task_id)
 
 
 def test_a_task_is_listed_until_its_time_is_over():
@@ -63,8 +63,7 @@ def test_a_task_is_listed_until_its_time_is_over():
     time.seconds += 2
     assert ids(known) == ["endless", "long", "renewed"]
     time.seconds += MAX_TASK_SECONDS
-    assert ids(known) == []
-    assert len(known) == 0
+    assert (ids(known), len(known)) == ([], 0)
     assert known.of_backend("demo", "long") is None
 
 
@@ -81,8 +80,7 @@ def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch):
     assert ids(known) == ["c", "d", "e"]
     for own in "xyz":
         made(known, own, "bob")
-    assert ids(known, "bob") == ["x", "y", "z"]
-    assert ids(known) == ["d", "e"]
+    assert (ids(known, "bob"), ids(known)) == (["x", "y", "z"], ["d", "e"])
 
 
 def test_pages_hold_on_to_their_place():
@@ -142,10 +140,7 @@ def test_long_arguments_are_not_kept():
 def test_what_is_no_task_is_refused(odd):
     known = tasks()
     with pytest.raises(e.BackendFailed, match="The backend demo created a task without"):
-        made(known, **{"own": "1", **odd}) if "taskId" not in odd else known.made(
-            "ann", "demo", "demo:run", None, {"status": "working", "createdAt": "x", **odd},
-            stateless=True,
-        )  # fmt: skip
+        made(known, **odd)
     assert len(known) == 0
 
 

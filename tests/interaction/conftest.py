@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clocks import Later
 from tests.conftest import settings_of
 from tests.interaction.room_client import Square, square
 from tests.mcp_harness import Meeting, meeting
@@ -26,7 +27,14 @@ def era() -> str:
 
 
 @pytest.fixture
+def clock() -> Later:
+    """The clock of the hub, where a test asks for one that it sets."""
+    return Later()
+
+
+@pytest.fixture
 async def hub(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
     """A running hub, and people who use it through MCP; `settings` marks change its settings."""
-    async with meeting(tmp_path, era, **settings_of(request)) as here:
+    clock = request.getfixturevalue("clock") if "clock" in request.fixturenames else None
+    async with meeting(tmp_path, era, clock, **settings_of(request)) as here:
         yield here

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections import Counter
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -31,23 +31,21 @@ PARTS = {
 BUILT = ("foundation", "mail", "rooms", "proxy", "names")
 """The parts whose every entry must have a test."""
 
-ID = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+")
-SOURCE = re.compile(r"protocol §(1[0-2]|[1-9])|seed 00[0-4] \S.*")
+SOURCE = r"(protocol §(1[0-2]|[1-9])|seed 00[0-4] [^;]+)"
 
 
 class ManifestError(Exception):
     """The manifest cannot be used; the message names file and entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule: where it comes from, what it says, and which part of the work proves it."""
 
-    id: str
-    source: str
-    part: str
-    text: str
-    note: str = ""
+    id: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+\Z")]
+    source: Annotated[str, Meta(pattern=rf"^{SOURCE}(; {SOURCE})*\Z")]
+    part: Annotated[str, Meta(pattern=rf"^({'|'.join(PARTS)})\Z")]
+    text: Annotated[str, Meta(pattern=r"\S")]
+    note: Annotated[str, Meta(pattern=r"\S")] = ""
 
     @property
     def sources(self) -> list[str]:
@@ -55,69 +53,35 @@ class Requirement:
         return self.source.split("; ")
 
 
-OPTIONAL = {"note"}
-REQUIRED = {field.name for field in fields(Requirement)} - OPTIONAL
+class File(msgspec.Struct, forbid_unknown_fields=True):
+    """One file of the manifest."""
+
+    requirement: list[Requirement]
 
 
 def load(folder: Path = FOLDER) -> dict[str, Requirement]:
     """Every entry by its id, in the order of the files; the first fault is a `ManifestError`."""
     entries: dict[str, Requirement] = {}
     for path in sorted(folder.glob("*.toml")):
-        for position, raw in enumerate(_raw_entries(path), start=1):
-            where = f"{path.parent.name}/{path.name}, entry {position}"
-            entry = _checked(raw, where)
+        where = f"{path.parent.name}/{path.name}"
+        try:
+            found = msgspec.toml.decode(path.read_text(encoding="utf-8"), type=File).requirement
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ManifestError(f"{where}: {error}.") from error
+        for entry in found:
             if entry.id in entries:
                 raise ManifestError(f"{where}: {entry.id!r} is there twice.")
+            if entry.part == "later" and not entry.note:
+                raise ManifestError(f"{where}: {entry.id!r} is for later, so its note says why.")
             entries[entry.id] = entry
     if not entries:
         raise ManifestError(f"{folder} holds no requirements.")
     return entries
 
 
-def _raw_entries(path: Path) -> list[Any]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path.parent.name}/{path.name}: {error}.") from error
-    entries = document.pop("requirement", [])
-    if document or not isinstance(entries, list):
-        raise ManifestError(
-            f"{path.parent.name}/{path.name} holds something other than [[requirement]] entries."
-        )
-    return entries
-
-
-def _checked(raw: Any, where: str) -> Requirement:
-    if not isinstance(raw, dict):
-        raise ManifestError(f"{where} is not a table.")
-    where = f"{where} ({raw.get('id', 'without an id')})"
-    if missing := REQUIRED - raw.keys():
-        raise ManifestError(f"{where} lacks {', '.join(sorted(missing))}.")
-    if unknown := raw.keys() - REQUIRED - OPTIONAL:
-        raise ManifestError(f"{where} has the unknown field {', '.join(sorted(unknown))}.")
-    for field, value in raw.items():
-        if not isinstance(value, str) or not value.strip():
-            raise ManifestError(f"{where}: {field} must be a text that is not empty.")
-    entry = Requirement(**raw)
-    if not ID.fullmatch(entry.id):
-        raise ManifestError(f"{where}: an id is lower-case words with hyphens, in dotted groups.")
-    if entry.part not in PARTS:
-        raise ManifestError(f"{where}: there is no part {entry.part!r}; use {', '.join(PARTS)}.")
-    if bad := [source for source in entry.sources if not SOURCE.fullmatch(source)]:
-        raise ManifestError(f"{where}: {bad[0]!r} is not a source, such as 'protocol §4'.")
-    if entry.part == "later" and not entry.note:
-        raise ManifestError(f"{where}: an entry for later has a note that says why.")
-    return entry
-
-
-def unproved(
-    entries: Mapping[str, Requirement],
-    proved: Collection[str],
-    built: Iterable[str] = BUILT,
-) -> list[Requirement]:
+def unproved(entries: Mapping[str, Requirement], proved: Collection[str]) -> list[Requirement]:
     """The entries of the built parts that no test names."""
-    parts = frozenset(built)
-    return [entry for entry in entries.values() if entry.part in parts and entry.id not in proved]
+    return [entry for entry in entries.values() if entry.part in BUILT and entry.id not in proved]
 
 
 def report(missing: Iterable[Requirement]) -> str:
@@ -126,9 +90,9 @@ def report(missing: Iterable[Requirement]) -> str:
     return f"{len(lines)} requirements of the built parts have no test:\n" + "\n".join(lines)
 
 
-def summary_table(entries: Mapping[str, Requirement] | None = None) -> str:
+def summary_table() -> str:
     """A Markdown table: how many entries each part has, and whether a test is due for each."""
-    counts = Counter(entry.part for entry in (entries or load()).values())
+    counts = Counter(entry.part for entry in load().values())
     rows = [
         f"| {part} | {what} | {counts[part]} | {'yes' if part in BUILT else 'not yet'} |"
         for part, what in PARTS.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
@@ -33,6 +33,11 @@ def message(kind: str, payload: Any = None, **members: Any) -> Message:
     """A message with an id of its own, unless it is given one."""
     sent = {"protocol": PROTOCOL, "id": f"n-{next(_numbers)}", "kind": kind, **members}
     return sent if payload is None else {**sent, "payload": payload}
+
+
+def anew(sent: Message) -> Message:
+    """The same once more, under another id."""
+    return {**sent, "id": f"n-{next(_numbers)}"}
 
 
 def chat(text: str = "hello", **members: Any) -> Message:
@@ -160,8 +165,7 @@ class Seat:
         await self.send(sent)
         told = await self.outcome(sent["id"])
         assert told["kind"] == "system.error", told
-        payload: Message = told["payload"]
-        return payload
+        return told["payload"]
 
     async def news(self) -> list[Message]:
         """All that came since it was last asked, up to a word of our own that is left out."""
@@ -223,8 +227,7 @@ class Square:
     async def people(self, *handles: str, **arguments: Any) -> list[str]:
         """New accounts; the token of each."""
         for handle in handles:
-            made = await self.hub.accounts.register(handle, **arguments)
-            self.tokens[handle] = made.token
+            self.tokens[handle] = (await self.hub.accounts.register(handle, **arguments)).token
         return [self.tokens[handle] for handle in handles]
 
     async def room(self, owner: str, name: str = ROOM, **spec: Any) -> None:
@@ -236,6 +239,12 @@ class Square:
     def seat(self, handle: str, room: str = ROOM, **query: object) -> Any:
         """Someone who comes in, as a context."""
         return joined(self.port, self.tokens[handle], room, **query)
+
+    @asynccontextmanager
+    async def seats(self, *handles: str) -> AsyncIterator[list[Seat]]:
+        """Several who come in, one after the other."""
+        async with AsyncExitStack() as stack:
+            yield [await stack.enter_async_context(self.seat(handle)) for handle in handles]
 
     async def rest(self, handle: str, method: str, path: str, content: Any = None) -> Answer:
         """A request of someone's to the REST interface."""
@@ -264,8 +273,7 @@ class Posting:
     async def said(self, sent: Message) -> Message:
         answer = await self._there.rest(self._handle, "POST", self._path, sent)
         assert answer.status == 201, answer
-        stored: Message = answer.json()
-        return stored
+        return answer.json()
 
     async def refused(self, sent: Message) -> Message:
         answer = await self._there.rest(self._handle, "POST", self._path, sent)
@@ -276,8 +284,13 @@ class Posting:
 
 @asynccontextmanager
 async def square(
-    folder: Path, interceptors: Sequence[Interceptor] = (), **values: object
+    folder: Path,
+    interceptors: Sequence[Interceptor] = (),
+    tokens: dict[str, str] | None = None,
+    **values: object,
 ) -> AsyncIterator[Square]:
-    """A hub, and nobody in it."""
+    """A hub, and nobody in it but those who had tokens before it was restarted."""
     async with running(settings(folder, **values), interceptors=interceptors) as hub:
-        yield Square(hub)
+        there = Square(hub)
+        there.tokens |= tokens or {}
+        yield there

@@ -52,15 +52,37 @@ def line(told: Message) -> Line:
     return Line(told["seq"], told["from"], told["kind"], told["id"])
 
 
-class Envelopes:
-    """What those do who write their messages themselves."""
+class TakingPart:
+    """Someone in the room."""
 
-    def __init__(self, name: str, there: Square) -> None:
+    def __init__(self, name: str, last_seq: int) -> None:
         self.name = name
+        self._start = last_seq
+
+    async def follow(self, id_: str) -> list[Line]:
+        """All that is told, up to a message."""
+        lines: list[Line] = []
+        while not any(one.id == id_ for one in lines):
+            lines += map(line, await self._read(lines[-1].seq if lines else self._start))
+        return lines
+
+    async def _read(self, after: int) -> list[Message]:
+        raise NotImplementedError
+
+
+class ByRest(TakingPart):
+    """By REST, with messages that one writes oneself, and a connection that says one is here."""
+
+    def __init__(self, there: Square, seat: Seat) -> None:
+        super().__init__(seat.name, seat.welcome["history"]["last_seq"])
         self._there = there
+        self._seat = seat
 
     async def _send(self, sent: Message) -> str:
-        raise NotImplementedError
+        answer = await self._there.rest(self.name, "POST", f"/{ROOM}/messages", sent)
+        if answer.status != 201:
+            raise Refused(answer.json()["error"]["message"])
+        return answer.json()["id"]
 
     async def say(self, text: str) -> str:
         return await self._send(chat(text))
@@ -79,21 +101,20 @@ class Envelopes:
     async def withdraw(self, id_: str) -> None:
         await self._send(about("mcpx.withdraw.proposal", id_))
 
+    async def _read(self, after: int) -> list[Message]:
+        path = f"/{ROOM}/messages?after={after}&wait=20"
+        return (await self._there.rest(self.name, "GET", path)).json()["messages"]
 
-class BySocket(Envelopes):
+
+class BySocket(ByRest):
     """On a WebSocket."""
-
-    def __init__(self, there: Square, seat: Seat) -> None:
-        super().__init__(seat.name, there)
-        self._seat = seat
 
     async def _send(self, sent: Message) -> str:
         await self._seat.send(sent)
         told = await self._seat.outcome(sent["id"])
         if told["kind"] == "system.error":
             raise Refused(told["payload"]["message"])
-        id_: str = told["id"]
-        return id_
+        return told["id"]
 
     async def follow(self, id_: str) -> list[Line]:
         while not any(one["id"] == id_ for one in self._seat.heard):
@@ -101,37 +122,12 @@ class BySocket(Envelopes):
         return [line(one) for one in self._seat.heard]
 
 
-class ByRest(Envelopes):
-    """By REST, with a connection that only says that one is here."""
-
-    def __init__(self, there: Square, seat: Seat) -> None:
-        super().__init__(seat.name, there)
-        self._start = seat.welcome["history"]["last_seq"]
-
-    async def _send(self, sent: Message) -> str:
-        answer = await self._there.rest(self.name, "POST", f"/{ROOM}/messages", sent)
-        if answer.status != 201:
-            raise Refused(answer.json()["error"]["message"])
-        id_: str = answer.json()["id"]
-        return id_
-
-    async def follow(self, id_: str) -> list[Line]:
-        lines: list[Line] = []
-        while not any(one.id == id_ for one in lines):
-            after = lines[-1].seq if lines else self._start
-            path = f"/{ROOM}/messages?after={after}&wait=20"
-            page = await self._there.rest(self.name, "GET", path)
-            lines += [line(one) for one in page.json()["messages"]]
-        return lines
-
-
-class ByTools:
+class ByTools(TakingPart):
     """By the tools that an assistant has."""
 
-    def __init__(self, name: str, person: Person, start: int) -> None:
-        self.name = name
+    def __init__(self, name: str, person: Person, last_seq: int) -> None:
+        super().__init__(name, last_seq)
         self._person = person
-        self._start = start
 
     async def _call(self, tool: str, **arguments: Any) -> Any:
         told, is_error = await self._person.result(f"room/{tool}", {"room": ROOM, **arguments})
@@ -140,13 +136,11 @@ class ByTools:
         return told
 
     async def say(self, text: str) -> str:
-        id_: str = (await self._call("say", text=text))["id"]
-        return id_
+        return (await self._call("say", text=text))["id"]
 
     async def propose(self, tool: str, arguments: dict[str, Any]) -> str:
         params = {"name": tool, "arguments": arguments}
-        id_: str = (await self._call("propose", method="tools/call", params=params))["proposal"]
-        return id_
+        return (await self._call("propose", method="tools/call", params=params))["proposal"]
 
     async def fulfil(self, id_: str, to: str) -> None:
         await self._call("decide", proposal=id_, decision="fulfil", to=to)
@@ -157,22 +151,15 @@ class ByTools:
     async def withdraw(self, id_: str) -> None:
         await self._call("decide", proposal=id_, decision="withdraw")
 
-    async def follow(self, id_: str) -> list[Line]:
-        lines: list[Line] = []
-        while not any(one.id == id_ for one in lines):
-            after = lines[-1].seq if lines else self._start
-            page = await self._call("read", after=after, wait=20)
-            lines += [line(one) for one in page["messages"]]
-        return lines
+    async def _read(self, after: int) -> list[Message]:
+        return (await self._call("read", after=after, wait=20))["messages"]
 
 
 every_way = pytest.mark.parametrize("way", ["websocket", "rest", "tools"])
 
 
 @asynccontextmanager
-async def taking_part(
-    there: Square, handle: str, way: str
-) -> AsyncIterator[BySocket | ByRest | ByTools]:
+async def taking_part(there: Square, handle: str, way: str) -> AsyncIterator[Any]:
     """Someone who comes into the room, in one of the ways."""
     if way == "tools":
         meeting = Meeting(there.hub, "stateless")

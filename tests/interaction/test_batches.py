@@ -39,8 +39,7 @@ def check(status: int, body: bytes) -> None:
     told: dict[str, Any] = json.loads(body)
     assert status == 400
     assert (told["jsonrpc"], told["id"]) == ("2.0", None)
-    assert told["error"]["code"] == -32600
-    assert told["error"]["message"] == SENTENCE
+    assert (told["error"]["code"], told["error"]["message"]) == (-32600, SENTENCE)
     assert told["error"]["data"]["code"] == "batch_refused"
 
 
@@ -49,8 +48,7 @@ async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub):
     opened = await hub.post(initialize(0, VERSION))
     assert opened.status == 200
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    await hub.post(ready, headers=session)
+    await hub.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
     _, stateless = modern("tools/list")
     for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
         for batch in BATCHES.values():

@@ -25,11 +25,12 @@ from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
 from folkmoot.operations import CATALOGUE
 from folkmoot.operations.routes import ENDPOINTS
-from folkmoot.settings import GatewaySpec
+from folkmoot.settings import GatewaySpec, Settings
 from tests.interaction.room_client import (
     ROOM,
     Message,
     Seat,
+    anew,
     chat,
     fulfilment,
     grant,
@@ -37,10 +38,11 @@ from tests.interaction.room_client import (
     message,
     notice,
     proposal,
+    rest,
     say,
     turned_away,
 )
-from tests.mcp_harness import both_eras, modern, settings, until
+from tests.mcp_harness import BOTH, both_eras, modern, settings, until
 from tests.nodes import heard_everywhere, nodes_of, running
 
 TOOL = "mcp.request.tools/call"
@@ -52,14 +54,8 @@ DENIES = [
     "!mcp.request.*",
     "!*",
     f"!{TOOL}:room/*",
-    f"!{TOOL}:room/say",
-    f"!{TOOL}:room/join",
-    f"!{TOOL}:room/read",
-    f"!{TOOL}:room/decide",
-    f"!{TOOL}:room/call",
-    f"!{TOOL}:room/tools",
-    f"!{TOOL}:room/post",
-    f"!{TOOL}:room/show",
+    *(f"!{TOOL}:room/{name}" for name in ("say", "join", "read", "decide")),
+    *(f"!{TOOL}:room/{name}" for name in ("call", "tools", "post", "show")),
     f"!{TOOL}:msg/*",
     "!mcp.request.resources/*",
     "!mcp.request.resources/read",
@@ -117,12 +113,7 @@ class Visit:
         answer = await self.http.post(
             "/mcp",
             content=json.dumps(sent),
-            headers={
-                **headers,
-                "authorization": f"Bearer {self.token}",
-                "content-type": "application/json",
-                "accept": "application/json, text/event-stream",
-            },
+            headers={**BOTH, **headers, "authorization": f"Bearer {self.token}"},
         )
         return answer.json()
 
@@ -130,8 +121,7 @@ class Visit:
         answer = await self.mcp("tools/call", name=name, arguments={})
         if "error" in answer:
             return bool(answer["error"]["data"]["code"] == self.code)
-        told = json.loads(answer["result"]["content"][0]["text"])
-        return told.get("code") == self.code
+        return json.loads(answer["result"]["content"][0]["text"]).get("code") == self.code
 
     async def request_denied(self, method: str, **params: Any) -> bool:
         answer = await self.mcp(method, **params)
@@ -151,7 +141,6 @@ class Visit:
         return told["code"] == self.code and self.is_the_hubs(told["message"])
 
     async def said_denied(self, sent: Message) -> bool:
-        assert self.seat is not None
         await self.seat.send(sent)
         told = await self.seat.outcome(sent["id"])
         if told["kind"] != "system.error":
@@ -180,81 +169,53 @@ def routes() -> Iterator[Way]:
             continue
         # As the tools are: nothing is to come of it.
         body = dict(row.route.example) if row.in_room and row.body else {} if row.body else None
-        kinds: tuple[str, ...] = (tool(row.name),)
-        kinds += SAID_TOO.get(row.id, ())
         yield Way(
             f"{row.method} {row.path}",
-            kinds,
+            (tool(row.name), *SAID_TOO.get(row.id, ())),
             lambda v, r=row, b=body: v.rest_denied(r.method, r.path, b),
         )
     # Last, since ann's room must stand until here; bob may not delete it anyway.
     gone = next(row for row in ENDPOINTS if row.id == "deleteRoom")
-    yield Way(
-        "DELETE",
-        (tool(gone.name),),
-        lambda v: v.rest_denied("DELETE", gone.path, None),
-    )
+    yield Way("DELETE", (tool(gone.name),), lambda v: v.rest_denied("DELETE", gone.path, None))
 
 
-def messages() -> Iterator[tuple[str, Callable[[], Message], tuple[str, ...]]]:
-    """Messages of a room: what each is called, how it is made, and the kinds it is judged by."""
-    both = ("chat.message", "mcp.notification.notifications/chat/message")
-    asked = proposal("mow")
-    call = f"{TOOL}:mow"
-    yield "chat", chat, (*both, tool("room/say"))
-    yield "chat as a notification", notice, (*both, tool("room/say"))
-    yield "chat.say", say, (*both, f"{TOOL}:chat.say", tool("room/say"))
-    yield (
-        "a proposal",
-        lambda: proposal("mow"),
-        ("mcp.proposal.tools/call:mow", tool("room/propose")),
-    )
-    yield (
-        "a call",
-        lambda: request("tools/call", {"name": "mow", "arguments": {}}),
-        (call, tool("room/call"), tool("room/post")),
-    )
-    yield (
-        "a listing",
-        lambda: request("tools/list", {}),
-        ("mcp.request.tools/list", tool("room/tools"), tool("room/post")),
-    )
-    yield "a fulfilment", lambda: fulfilment(asked, "ann"), (call, tool("room/decide"))
-    for verb in ("withdraw", "reject"):
-        made = f"mcpx.{verb}.proposal"
-        yield (
-            verb,
-            lambda k=made: message(k, {"reason": "no"}, correlation_id=["p-1"]),
-            (made, tool("room/decide")),
-        )
-    yield (
-        "a kick",
-        lambda: message("room.kick", {"participant": "ann"}),
-        ("room.kick", tool("room/kick")),
-    )
-    yield "a grant", lambda: grant("ann", "chat.*"), ("capability.grant", tool("room/grant"))
-    yield (
-        "a thought",
-        lambda: message("reasoning.thought", {}),
-        ("reasoning.thought", tool("room/post")),
-    )
-    yield "another protocol", lambda: message("garden.mow", {}), ("garden.mow", tool("room/post"))
-
-
-def request(method: str, params: dict[str, Any]) -> Message:
+def request(method: str, **params: Any) -> Message:
     """A request to ann."""
     payload = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return message(f"mcp.request.{method}", payload, to=["ann"])
 
 
+def decision(verb: str) -> Message:
+    return message(f"mcpx.{verb}.proposal", {"reason": "no"}, correlation_id=["p-1"])
+
+
+CHAT = ("chat.message", "mcp.notification.notifications/chat/message", tool("room/say"))
+MOW, POST, DECIDE = f"{TOOL}:mow", tool("room/post"), tool("room/decide")
+MESSAGES: dict[str, tuple[Message, tuple[str, ...]]] = {
+    "chat": (chat(), CHAT),
+    "chat as a notification": (notice(), CHAT),
+    "chat.say": (say(), (*CHAT, f"{TOOL}:chat.say")),
+    "a proposal": (proposal("mow"), ("mcp.proposal.tools/call:mow", tool("room/propose"))),
+    "a call": (request("tools/call", name="mow", arguments={}), (MOW, tool("room/call"), POST)),
+    "a listing": (request("tools/list"), ("mcp.request.tools/list", tool("room/tools"), POST)),
+    "a fulfilment": (fulfilment(proposal("mow"), "ann"), (MOW, DECIDE)),
+    "a withdrawal": (decision("withdraw"), ("mcpx.withdraw.proposal", DECIDE)),
+    "a rejection": (decision("reject"), ("mcpx.reject.proposal", DECIDE)),
+    "a kick": (message("room.kick", {"participant": "ann"}), ("room.kick", tool("room/kick"))),
+    "a grant": (grant("ann", "chat.*"), ("capability.grant", tool("room/grant"))),
+    "a thought": (message("reasoning.thought", {}), ("reasoning.thought", POST)),
+    "another protocol": (message("garden.mow", {}), ("garden.mow", POST)),
+}
+"""Messages of a room, and the kinds that each is judged by."""
+
+
 def said() -> Iterator[Way]:
-    for name, make, kinds in messages():
-        yield Way(f"WebSocket: {name}", kinds, lambda v, m=make: v.said_denied(m()), connected=True)
+    path = "/v1/rooms/{room}/messages"
+    for name, (sent, kinds) in MESSAGES.items():
         yield Way(
-            f"POST: {name}",
-            kinds,
-            lambda v, m=make: v.rest_denied("POST", "/v1/rooms/{room}/messages", m()),
+            f"WebSocket: {name}", kinds, lambda v, m=sent: v.said_denied(anew(m)), connected=True
         )
+        yield Way(f"POST: {name}", kinds, lambda v, m=sent: v.rest_denied("POST", path, anew(m)))
 
 
 def protocol() -> Iterator[Way]:
@@ -268,36 +229,37 @@ def protocol() -> Iterator[Way]:
     app = "ui://mmp-inbox"
     yield Way("app", (f"mcp.request.resources/read:{app}",), request("resources/read", uri=app))
     yield Way("prompt", ("mcp.request.prompts/get:no",), request("prompts/get", name="no"))
-    completed = {
-        "ref": {"type": "ref/prompt", "name": "no"},
-        "argument": {"name": "a", "value": ""},
-    }
-    yield Way(
-        "completion",
-        ("mcp.request.completion/complete:no",),
-        request("completion/complete", **completed),
-    )
+    about = {"ref": {"type": "ref/prompt", "name": "no"}, "argument": {"name": "a", "value": ""}}
+    completing = request("completion/complete", **about)
+    yield Way("completion", ("mcp.request.completion/complete:no",), completing)
 
 
 WAYS = (*protocol(), *said(), *tools(), *routes())
 
 
-@pytest.fixture
-async def there(tmp_path: Path) -> AsyncIterator[Visit]:
+@asynccontextmanager
+async def visiting(given: Settings, kind: type[Visit] = Visit) -> AsyncIterator[Any]:
+    """A hub where ann has a room that allows whatever the hub does not deny."""
     async with (
-        running(settings(tmp_path)) as hub,
+        running(given) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
-        ann = (await hub.accounts.register("ann")).token
-        bob = (await hub.accounts.register("bob")).token
-        made = await http.post(
-            "/v1/rooms",
-            headers={"authorization": f"Bearer {ann}"},
-            # Whatever the hub does not deny, the room allows.
-            json={"name": ROOM, "capabilities": ["*"]},
-        )
-        assert made.status_code == 201
-        yield Visit(hub, http, bob, ann)
+        ann, bob = [(await hub.accounts.register(name)).token for name in ("ann", "bob")]
+        there = kind(hub, http, bob, ann)
+        made = await rest(there.port, ann, "POST", "", {"name": ROOM, "capabilities": ["*"]})
+        assert made.status == 201, made
+        yield there
+
+
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[Visit]:
+    async with visiting(settings(tmp_path)) as made:
+        yield made
+
+
+def covers(deny: str, *kinds: str) -> bool:
+    rights = Rights([deny])
+    return any(rights.denies(parse(kind), {}) for kind in kinds)
 
 
 @pytest.mark.requirement("hub.deny-everywhere")
@@ -309,21 +271,13 @@ async def there(tmp_path: Path) -> AsyncIterator[Visit]:
     ],
 )
 async def test_what_the_hub_denies_is_denied_on_every_way_in(deny, there):
-    rights = Rights([deny])
-
-    def covers(*kinds: str) -> bool:
-        return any(rights.denies(parse(kind), {}) for kind in kinds)
-
     await there.change("grant", deny)
-    shut = covers(tool("room/join"), tool("room/read"))
-    wrong: list[str] = []
-    if shut:
+    if covers(deny, tool("room/join"), tool("room/read")):
         assert await turned_away(there.port, there.token) == NOT_ALLOWED
-        wrong = await astray(there, covers, connected=False)
+        assert not await astray(there, deny)
     else:
         async with joined(there.port, there.token) as there.seat:
-            wrong = await astray(there, covers, connected=True)
-    assert not wrong
+            assert not await astray(there, deny)
     assert not refusals_left()
 
 
@@ -334,64 +288,53 @@ def refusals_left() -> list[e.FolkmootError]:
     return [each for each in gc.get_objects() if isinstance(each, kinds)]
 
 
-async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) -> list[str]:
+async def astray(there: Visit, deny: str) -> list[str]:
     """The ways on which the verdict is not the one that the deny has."""
     wrong: list[str] = []
     for way in WAYS:
-        if way.connected and not connected:
+        if way.connected and there.seat is None:
             continue
-        expected = covers(*way.kinds)
+        expected = covers(deny, *way.kinds)
         if await way.is_denied(there) != expected:
             wrong.append(f"{way.name}: {'passed' if expected else 'was denied'}")
     return wrong
 
 
 @pytest.mark.requirement("hub.audit-refusals")
-@pytest.mark.parametrize(
-    ("deny", "connected"), [("!mcp.request.*", False), (f"!{TOOL}:room/say", True)]
-)
-async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(deny, connected, there, caplog):
-    def outcome_of(record: Any) -> Any:
-        detail = vars(record).get("detail")
-        return detail.get("outcome") if isinstance(detail, dict) else None
+@pytest.mark.parametrize("deny", ["!mcp.request.*", f"!{TOOL}:room/say"])
+async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(deny, there, caplog):
+    def is_refusal(record: Any) -> bool:
+        said = vars(record)
+        detail = said.get("detail")
+        noted = detail.get("outcome") if isinstance(detail, dict) else None
+        is_bobs = record.name == "folkmoot.audit" and said.get("by") == "bob"
+        return is_bobs and DENIED in (said.get("outcome"), noted)
 
-    rights = Rights([deny])
-
-    def refusals() -> list[str]:
-        return [
-            str(vars(record)["about"])
-            for record in caplog.records
-            if record.name == "folkmoot.audit"
-            and vars(record).get("by") == "bob"
-            and DENIED in (vars(record).get("outcome"), outcome_of(record))
-        ]
-
-    async def try_all(there: Visit) -> None:
+    async def silent() -> list[str]:
+        found = []
         for way in WAYS:
-            denied = any(rights.denies(parse(kind), {}) for kind in way.kinds)
-            if denied and (connected or not way.connected):
+            if covers(deny, *way.kinds) and (there.seat or not way.connected):
                 caplog.clear()
                 assert await way.is_denied(there)
-                if not refusals():
-                    silent.append(way.name)
+                if not any(map(is_refusal, caplog.records)):
+                    found.append(way.name)
+        return found
 
-    silent: list[str] = []
     await there.change("grant", deny)
-    if connected:
+    if not covers(deny, tool("room/join")):
         async with joined(there.port, there.token) as there.seat:
-            await try_all(there)
-    else:
-        caplog.clear()
-        assert await turned_away(there.port, there.token) == NOT_ALLOWED
-        assert refusals()
-        await try_all(there)
-    assert not silent
+            assert not await silent()
+        return
+    caplog.clear()
+    assert await turned_away(there.port, there.token) == NOT_ALLOWED
+    assert any(map(is_refusal, caplog.records))
+    assert not await silent()
 
 
 @pytest.mark.requirement("hub.deny-everywhere")
 async def test_without_a_deny_every_way_is_open(there):
     async with joined(there.port, there.token) as there.seat:
-        assert not await astray(there, lambda *_: False, connected=True)
+        assert not await astray(there, "!nothing.*")
 
 
 @pytest.mark.parametrize("deny", [f"!{TOOL}:room/join", f"!{TOOL}:room/read", "!mcp.request.*"])
@@ -421,25 +364,17 @@ async def test_a_deny_holds_for_the_next_message_of_an_open_connection(there):
 
 @pytest.mark.one_node("counts who waits in the room")
 async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there):
-    bearer = {"authorization": f"Bearer {there.token}"}
-    arguments = {"room": ROOM, "wait": 30}
     waiting = (
-        there.http.get(f"/v1/rooms/{ROOM}/messages?wait=30", headers=bearer),
-        there.mcp("tools/call", name="room/read", arguments=arguments),
+        rest(there.port, there.token, "GET", f"/{ROOM}/messages?wait=30"),
+        there.mcp("tools/call", name="room/read", arguments={"room": ROOM, "wait": 30}),
     )
     answers = [asyncio.ensure_future(each) for each in waiting]
-
-    async def both_wait() -> bool:
-        return sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers)
-
-    await until(both_wait)
+    await until(lambda: sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers))
     await there.change("grant", f"!{TOOL}:room/read")
-    ann = {"authorization": f"Bearer {there.ann}"}
-    spoken = await there.http.post(f"/v1/rooms/{ROOM}/messages", headers=ann, json=chat())
-    assert spoken.status_code == 201
-    rest, tool_result = [await each for each in answers]
-    assert (rest.status_code, rest.json()["error"]["code"]) == (403, DENIED)
-    assert json.loads(tool_result["result"]["content"][0]["text"])["code"] == DENIED
+    assert (await rest(there.port, there.ann, "POST", f"/{ROOM}/messages", chat())).status == 201
+    by_rest, by_tool = [await each for each in answers]
+    assert (by_rest.status, by_rest.json()["error"]["code"]) == (403, DENIED)
+    assert json.loads(by_tool["result"]["content"][0]["text"])["code"] == DENIED
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -457,26 +392,19 @@ async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era, hub):
             await bob.client.subscribe_resource(INBOX)
             yield
 
-    async def ended() -> bool:
-        return hub.hub.bus.subscriptions == 0
-
     async with following():
-        assert not await ended()
+        assert hub.hub.bus.subscriptions
         await hub.hub.behind.granting.grant("bob", ["!msg/digest"])
         await ann.call("msg/send", to="bob", body="Tea at four?")
-        await until(ended)
+        await until(lambda: not hub.hub.bus.subscriptions)
     with pytest.raises(MCPError, match="A deny at the hub"):
         async with following():
             pass
 
 
 async def test_a_deny_may_name_one_room(there):
-    bearer = {"authorization": f"Bearer {there.token}"}
-    await there.http.post("/v1/rooms", headers=bearer, json={"name": "tea"})
-    deny = {
-        "kind": f"!{TOOL}:room/*",
-        "payload": {"params": {"arguments": {"room": ROOM}}},
-    }
+    await rest(there.port, there.token, "POST", "", {"name": "tea"})
+    deny = {"kind": f"!{TOOL}:room/*", "payload": {"params": {"arguments": {"room": ROOM}}}}
     async with joined(there.port, there.token) as here:
         for node in nodes_of(there.hub):
             await node.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
@@ -490,11 +418,8 @@ async def test_a_deny_may_name_one_room(there):
 
 async def test_what_the_hub_allows_widens_no_right_in_a_room(there):
     cyd = (await there.hub.accounts.register("cyd")).token
-    await there.http.post(
-        "/v1/rooms",
-        headers={"authorization": f"Bearer {cyd}"},
-        json={"name": "quiet", "capabilities": ["reasoning.*"]},
-    )
+    quiet = {"name": "quiet", "capabilities": ["reasoning.*"]}
+    assert (await rest(there.port, cyd, "POST", "", quiet)).status == 201
     await there.change("grant", "*")
     async with joined(there.port, there.token, "quiet") as seat:
         assert (await seat.refused(chat()))["error"] == DENIED
@@ -507,13 +432,11 @@ async def test_what_is_denied_at_the_hub_is_not_listed(hub):
 
     async def listed() -> set[str]:
         tools = {tool.name for tool in (await bob.client.list_tools()).tools}
-        uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
-        return tools | uris
+        return tools | {str(each.uri) for each in (await bob.client.list_resources()).resources}
 
     hidden = {"room_say", "msg_digest", INBOX}
     assert hidden <= await listed()
-    patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
-    await hub.hub.behind.granting.grant("bob", patterns)
+    await hub.hub.behind.granting.grant("bob", [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"])
     left = await listed()
     assert not hidden & left
     assert {"room_read", "msg_threads"} <= left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 from folkmoot.accounts import registration
 from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.operations import dispatch
-from tests.harness import ask
-from tests.interaction.test_mail_rates import Later, limited
-from tests.mcp_harness import Meeting, meeting, modern, one_era
+from tests.interaction.test_mail_rates import limited
+from tests.mcp_harness import Meeting, call_tool, meeting, one_era, payload
 from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
@@ -22,33 +20,27 @@ WRONG = "AAAA-AAAA-AAAA"
 
 async def attempt(there: Meeting, handle: str, code: str, source: str) -> str:
     """What recovering an account from an address is answered: an error, or nothing."""
-    arguments = {"handle": handle, "recovery_code": code}
-    return await use(there, "msg_recover", arguments, source)
+    return await use(there, "msg_recover", source, handle=handle, recovery_code=code)
 
 
-async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str) -> str:
-    message, headers = modern("tools/call", name=tool, arguments=arguments)
-    headers |= {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    body = json.dumps(message).encode()
-    answer = await ask(there.port, "/mcp", method="POST", headers=headers, body=body, source=source)
-    error: str = json.loads(answer.json()["result"]["content"][0]["text"]).get("error", "")
-    return error
+async def use(there: Meeting, tool: str, source: str, **arguments: Any) -> str:
+    answer = await call_tool(there.port, "", tool, source=source, **arguments)
+    return payload(answer).get("error", "")
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
-async def test_a_stranger_does_not_lock_the_owner_out(tmp_path):
-    clock = Later()
-    async with meeting(tmp_path, clock=clock, rate_limits="on") as there:
-        code = (await there.hub.accounts.register("alice")).recovery_code
-        for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
-            assert await attempt(there, spelled, WRONG, "127.0.0.66") == ("Invalid recovery code.")
-        for tried in (WRONG, code):
-            told = await attempt(there, "alice", tried, "127.0.0.66")
-            assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
-        assert await attempt(there, "alice", code, "127.0.0.1") == ""
-        clock.ahead = 3_601
-        assert await attempt(there, "alice", code, "127.0.0.66") == ""
+@pytest.mark.settings(rate_limits="on")
+async def test_a_stranger_does_not_lock_the_owner_out(hub, clock):
+    code = (await hub.hub.accounts.register("alice")).recovery_code
+    for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
+        assert await attempt(hub, spelled, WRONG, "127.0.0.66") == ("Invalid recovery code.")
+    for tried in (WRONG, code):
+        told = await attempt(hub, "alice", tried, "127.0.0.66")
+        assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
+    assert await attempt(hub, "alice", code, "127.0.0.1") == ""
+    clock.ahead = 3_601
+    assert await attempt(hub, "alice", code, "127.0.0.66") == ""
 
 
 @pytest.mark.requirement("recovery.five-failures")
@@ -104,32 +96,29 @@ async def test_a_hub_that_is_restarted_remembers_the_failures(tmp_path):
 
 
 @pytest.mark.requirement("recovery.slowed")
-async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
-    tmp_path, monkeypatch
-):
+@pytest.mark.settings(rate_limits="on", rates={"recover_handle_per_day": 6})
+async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(hub, monkeypatch):
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
         await asyncio.tasks.sleep(0)
 
-    rates = {"recover_handle_per_day": 6}
-    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
-        code = (await there.hub.accounts.register("alice")).recovery_code
-        monkeypatch.setattr(dispatch, "sleep", sleep)
-        for number in range(10):
-            told = await attempt(there, "alice", WRONG, f"127.0.0.{60 + number}")
-            assert told == "Invalid recovery code."
-        assert slept == [2.0] * 4
-        assert await attempt(there, "alice", code, "127.0.0.1") == ""
-        assert len(slept) == 5
-        assert await attempt(there, "nobody1", WRONG, "127.0.0.60") == "Handle not found."
-        assert len(slept) == 5
+    code = (await hub.hub.accounts.register("alice")).recovery_code
+    monkeypatch.setattr(dispatch, "sleep", sleep)
+    for number in range(10):
+        told = await attempt(hub, "alice", WRONG, f"127.0.0.{60 + number}")
+        assert told == "Invalid recovery code."
+    assert slept == [2.0] * 4
+    assert await attempt(hub, "alice", code, "127.0.0.1") == ""
+    assert len(slept) == 5
+    assert await attempt(hub, "nobody1", WRONG, "127.0.0.60") == "Handle not found."
+    assert len(slept) == 5
 
 
 @pytest.mark.sqlite("counts its statements")
 @pytest.mark.requirement("recovery.unknown-handle", "recovery.constant-time")
-async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(tmp_path, monkeypatch):
+async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(hub, monkeypatch):
     work: Counter[str] = Counter()
 
     def counted(name: str) -> None:
@@ -141,27 +130,26 @@ async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(tmp_path, m
 
         monkeypatch.setattr(registration, name, wrapper)
 
-    async with meeting(tmp_path) as there:
-        await there.hub.accounts.register("alice")
-        counted("hash_recovery_code")
-        counted("compare_digest")
-        real = there.hub.store.read
+    await hub.hub.accounts.register("alice")
+    counted("hash_recovery_code")
+    counted("compare_digest")
+    real = hub.hub.store.read
 
-        async def read(unit: Any, **options: Any) -> Any:
-            async def seen(tx: Any) -> Any:
-                return await unit(Counting(tx, work))
+    async def read(unit: Any, **options: Any) -> Any:
+        async def seen(tx: Any) -> Any:
+            return await unit(Counting(tx, work))
 
-            return await real(seen, **options)
+        return await real(seen, **options)
 
-        monkeypatch.setattr(there.hub.store, "read", read)
-        done = []
-        for handle in ("alice", "nobody1", "no handle!"):
-            work.clear()
-            await attempt(there, handle, WRONG, "127.0.0.1")
-            done.append(dict(work))
-        assert done[0]["hash_recovery_code"] == done[0]["compare_digest"] == 1
-        assert done[0]["statements"] == 2
-        assert done == [done[0]] * 3
+    monkeypatch.setattr(hub.hub.store, "read", read)
+    done = []
+    for handle in ("alice", "nobody1", "no handle!"):
+        work.clear()
+        await attempt(hub, handle, WRONG, "127.0.0.1")
+        done.append(dict(work))
+    assert done[0]["hash_recovery_code"] == done[0]["compare_digest"] == 1
+    assert done[0]["statements"] == 2
+    assert done == [done[0]] * 3
 
 
 class Counting:
@@ -177,52 +165,49 @@ class Counting:
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path):
-    clock = Later()
-    rates = {"missed_handles_per_hour": 8}
-    async with meeting(tmp_path, clock=clock, rate_limits="on", rates=rates) as there:
-        alice, bob = await there.people("alice", "bob")
-        await bob.call("msg/set_profile", privacy="private")
-        for number, (tool, arguments, said) in enumerate(
-            (
-                ("msg/add_contact", {"handle": "nobody1"}, "User not found."),
-                ("msg/block", {"handle": "nobody1"}, "User not found."),
-                ("msg/block", {"handle": "x!", "action": "unblock"}, "User not found."),
-                ("msg/lookup", {"handle": "bob"}, "User not found."),
-                ("msg/remove_contact", {"handle": "bob"}, "Contact not found."),
-                ("msg/send", {"to": "nobody1", "body": "x"}, "User not found."),
-                ("msg/send", {"to": "bob", "body": "x"}, "Cannot send message to this user."),
-                ("msg/change_handle", {"new_handle": "bob"}, "Handle already taken."),
-            )
-        ):
-            # What succeeds does not count.
-            await alice.call("msg/lookup", handle="alice")
-            assert await alice.refused(tool, **arguments) == said, number
-        for tool, arguments in (
-            ("msg/add_contact", {"handle": "bob"}),
-            ("msg/send", {"to": "nobody1", "body": "x"}),
-            ("msg/lookup", {"handle": "bob"}),
-            ("msg/block", {"handle": "nobody1"}),
-            ("msg/remove_contact", {"handle": "bob"}),
-            ("msg/change_handle", {"new_handle": "nobody1"}),
-        ):
-            assert await limited(alice, tool, **arguments) == "60 minutes."
-        assert (await bob.call("msg/add_contact", handle="alice"))["contact"] == "alice"
-        clock.ahead = 3_601
-        assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
+@pytest.mark.settings(rate_limits="on", rates={"missed_handles_per_hour": 8})
+async def test_no_tool_tells_without_end_which_handles_there_are(hub, clock):
+    alice, bob = await hub.people("alice", "bob")
+    await bob.call("msg/set_profile", privacy="private")
+    for number, (tool, arguments, said) in enumerate(
+        (
+            ("msg/add_contact", {"handle": "nobody1"}, "User not found."),
+            ("msg/block", {"handle": "nobody1"}, "User not found."),
+            ("msg/block", {"handle": "x!", "action": "unblock"}, "User not found."),
+            ("msg/lookup", {"handle": "bob"}, "User not found."),
+            ("msg/remove_contact", {"handle": "bob"}, "Contact not found."),
+            ("msg/send", {"to": "nobody1", "body": "x"}, "User not found."),
+            ("msg/send", {"to": "bob", "body": "x"}, "Cannot send message to this user."),
+            ("msg/change_handle", {"new_handle": "bob"}, "Handle already taken."),
+        )
+    ):
+        # What succeeds does not count.
+        await alice.call("msg/lookup", handle="alice")
+        assert await alice.refused(tool, **arguments) == said, number
+    for tool, arguments in (
+        ("msg/add_contact", {"handle": "bob"}),
+        ("msg/send", {"to": "nobody1", "body": "x"}),
+        ("msg/lookup", {"handle": "bob"}),
+        ("msg/block", {"handle": "nobody1"}),
+        ("msg/remove_contact", {"handle": "bob"}),
+        ("msg/change_handle", {"new_handle": "nobody1"}),
+    ):
+        assert await limited(alice, tool, **arguments) == "60 minutes."
+    assert (await bob.call("msg/add_contact", handle="alice"))["contact"] == "alice"
+    clock.ahead = 3_601
+    assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
 
 
-async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path):
-    rates = {"refused_handles_per_hour": 3}
-    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
-        await there.hub.accounts.register("alice")
-        for handle, said in (
-            ("alice", "Handle already taken."),
-            ("admin", "This handle needs an invite that was made for it."),
-            ("@ALICE", "Handle already taken."),
-        ):
-            assert await use(there, "msg_register", {"handle": handle}, "127.0.0.66") == said
-        for handle in ("alice", "free_one"):
-            told = await use(there, "msg_register", {"handle": handle}, "127.0.0.66")
-            assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
-        assert await use(there, "msg_register", {"handle": "free_one"}, "127.0.0.1") == ""
+@pytest.mark.settings(rate_limits="on", rates={"refused_handles_per_hour": 3})
+async def test_registering_tells_one_address_only_so_many_taken_handles(hub):
+    await hub.hub.accounts.register("alice")
+    for handle, said in (
+        ("alice", "Handle already taken."),
+        ("admin", "This handle needs an invite that was made for it."),
+        ("@ALICE", "Handle already taken."),
+    ):
+        assert await use(hub, "msg_register", "127.0.0.66", handle=handle) == said
+    for handle in ("alice", "free_one"):
+        told = await use(hub, "msg_register", "127.0.0.66", handle=handle)
+        assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
+    assert await use(hub, "msg_register", "127.0.0.1", handle="free_one") == ""

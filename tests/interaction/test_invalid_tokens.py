@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx2
 import pytest
 
 from tests.harness import Answer, ask
@@ -23,6 +20,7 @@ from tests.mcp_harness import (
     sse_json,
     until,
 )
+from tests.transports.mcp.gateway_support import session_stream, wired
 
 NEVER_ONE = f"sk_{'0' * 64}"
 WRONG = (NEVER_ONE, "nonsense", "${FOLKMOOT_TOKEN}")
@@ -103,8 +101,7 @@ async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub):
     query = f"?token={made.token}"
     message, headers = modern("server/discover")
     answer = (await hub.post(message, query=query, headers=headers)).json()
-    opened = sse_json(await hub.post(INITIALIZE, query=query))
-    for told_ in (answer["result"], opened["result"]):
+    for told_ in (answer["result"], sse_json(await hub.post(INITIALIZE, query=query))["result"]):
         assert "This account is suspended" in told_["instructions"]
 
 
@@ -125,14 +122,12 @@ async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub):
             assert refused["id"] == 4
             assert refused["error"]["message"].startswith(SAID)
         read = rpc("resources/read", {"uri": "ui://mmp-inbox"})
-        subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})
-        for message in (read, subscribe):
+        for message in (read, rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})):
             refused = (await call(hub, session_id, query, message)).json()
             assert refused["error"]["data"] == {"code": "token_invalid"}
         named = {"mcp-session-id": session_id, "accept": "text/event-stream"}
         assert is_told(await hub.ask("GET", query=query, headers=named))
-    anonymous = sse_json(await hub.post(INITIALIZE))
-    assert SAID not in anonymous["result"]["instructions"]
+    assert SAID not in sse_json(await hub.post(INITIALIZE))["result"]["instructions"]
 
 
 @both_eras
@@ -172,8 +167,7 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub):
     assert told(await call(hub, session_id, f"?token={fresh}"))["handle"] == "alice"
     # Neither the session's id alone, nor the dead token elsewhere, opens anything.
     assert (await call(hub, session_id)).status == 404
-    elsewhere = await call(hub, other_id, mine)
-    assert SAID in elsewhere.text
+    assert SAID in (await call(hub, other_id, mine)).text
     await hub.hub.accounts.recover("alice", code)
     assert SAID in (await call(hub, session_id, mine)).text
 
@@ -206,8 +200,7 @@ async def test_registering_again_in_a_bound_session_is_refused(hub):
 async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, *WRONG[:2]):
-        headers = {"authorization": f"Bearer {token}"}
-        answer = await ask(hub.port, "/v1/rooms", headers=headers)
+        answer = await ask(hub.port, "/v1/rooms", headers={"authorization": f"Bearer {token}"})
         assert answer.status == 401
         assert answer.json()["error"]["code"] == "token_invalid"
         assert answer.json()["error"]["message"].startswith(SAID)
@@ -219,27 +212,8 @@ async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub):
         assert end.value.reason.startswith(SAID)
 
 
-@asynccontextmanager
-async def streaming(
-    there: Meeting, method: str, query: str, headers: dict[str, str], body: Any = None
-) -> AsyncIterator[AsyncIterator[str]]:
-    """The lines of a stream that stays open."""
-    named = {
-        "accept": "application/json, text/event-stream",
-        "content-type": "application/json",
-        **headers,
-    }
-    content = None if body is None else json.dumps(body)
-    async with (
-        httpx2.AsyncClient(verify=False, timeout=30) as http,
-        http.stream(method, there.url + query, headers=named, content=content) as stream,
-    ):
-        assert stream.status_code == 200
-        yield stream.aiter_lines()
-
-
-async def to_the_end(lines: AsyncIterator[str]) -> list[str]:
-    return [line async for line in lines]
+async def to_the_end(events: AsyncIterator[Any]) -> list[Any]:
+    return [event async for event in events]
 
 
 ENDINGS = pytest.mark.parametrize("ending", ["recover", "delete"])
@@ -247,37 +221,30 @@ ENDINGS = pytest.mark.parametrize("ending", ["recover", "delete"])
 
 async def end_token(there: Meeting, handle: str, code: str, ending: str) -> None:
     """Make the token of an account invalid."""
-    if ending == "recover":
-        await there.hub.accounts.recover(handle, code)
-    else:
-        token = (await there.hub.accounts.recover(handle, code)).token
-        account = await there.hub.accounts.authenticate(token)
-        assert account is not None
-        await there.hub.accounts.delete(account)
+    recovered = await there.hub.accounts.recover(handle, code)
+    if ending == "delete":
+        await there.hub.accounts.delete(recovered.account)
 
 
 @ENDINGS
 @pytest.mark.requirement("auth.streams-end")
 async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending, hub):
     alice, bob = await hub.people("alice", "bob")
-    query, others = f"?token={alice.token}", f"?token={bob.token}"
-    mine, theirs = await open_session(hub, query), await open_session(hub, others)
-    message, headers = modern("subscriptions/listen", notifications={"toolsListChanged": 1})
-    message["params"]["notifications"] = {"toolsListChanged": True}
+    mine, theirs = [await wired(hub, person) for person in (alice, bob)]
+    stateless = await wired(hub, alice, "stateless")
+    wanted = {"notifications": {"toolsListChanged": True}}
+    listen = stateless.message("subscriptions/listen", wanted, 1, None)
     async with (
-        streaming(hub, "GET", query, {"mcp-session-id": mine}) as session_lines,
-        streaming(hub, "GET", others, {"mcp-session-id": theirs}) as other_lines,
-        streaming(hub, "POST", query, headers, message) as listen_lines,
+        session_stream(mine) as session_events,
+        session_stream(theirs) as other_events,
+        stateless.streamed(listen) as listen_events,
     ):
-        async for line in listen_lines:
-            if "acknowledged" in line:
-                break
-        waiting = asyncio.create_task(to_the_end(other_lines))
+        assert "acknowledged" in str(await anext(listen_events))
+        waiting = asyncio.create_task(to_the_end(other_events))
         # A change that leaves the token valid ends nothing.
         account = await hub.hub.accounts.authenticate(alice.token)
-        assert account is not None
         await hub.hub.accounts.change_handle(account, "alicia")
-        gone = asyncio.gather(to_the_end(session_lines), to_the_end(listen_lines))
+        gone = asyncio.gather(to_the_end(session_events), to_the_end(listen_events))
         await asyncio.sleep(0)
         assert not gone.done()
         await end_token(hub, "alicia", alice.recovery_code, ending)
@@ -289,12 +256,11 @@ async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending, hub)
 
 @pytest.mark.requirement("auth.streams-end")
 async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub):
-    session_id = await open_session(hub)
-    async with streaming(hub, "GET", "", {"mcp-session-id": session_id}) as lines:
-        wish = {"name": "msg_register", "arguments": {"handle": "alice"}}
-        made = told(await call(hub, session_id, message=rpc("tools/call", wish)))
+    wire = await wired(hub, "")
+    async with session_stream(wire) as events:
+        made = await register(hub, wire.session)
         await hub.hub.accounts.recover("alice", made["recovery_code"])
-        await to_the_end(lines)
+        await to_the_end(events)
 
 
 @both_eras
@@ -310,11 +276,7 @@ async def test_a_call_that_waits_ends_with_its_token(hub):
     headers = {"authorization": f"Bearer {alice.token}"}
     path = f"/v1/rooms/tea/messages?after={before}&wait=55"
     over_rest = asyncio.create_task(ask(hub.port, path, headers=headers))
-
-    async def all_wait() -> bool:
-        return len(hub.hub.mcp._exchanges) > 1 and bool(hub.hub.rest._waiting._callers)
-
-    await until(all_wait)
+    await until(lambda: len(hub.hub.mcp._exchanges) > 1 and bool(hub.hub.rest._waiting._callers))
     await hub.hub.accounts.recover("alice", alice.recovery_code)
     assert all(sentence.startswith(SAID) for sentence in await waiting)
     assert (await over_rest).json()["error"]["code"] == "token_invalid"

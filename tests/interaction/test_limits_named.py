@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,8 +26,8 @@ from folkmoot.store.jobs import JobQueue
 from folkmoot.transports.limits import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import Sessions
 from folkmoot.transports.websocket import link
-from tests.harness import ask, run
-from tests.mcp_harness import INITIALIZE, Meeting, meeting
+from tests.harness import ask, head, run
+from tests.mcp_harness import BOTH, INITIALIZE, Meeting, meeting
 
 SECTIONS = ("rates", "limits", "quotas")
 """The sections that hold nothing but limits; elsewhere a limit begins with `max_`."""
@@ -142,22 +143,21 @@ def at_a_hub(value: int, use: Callable[[Meeting, str], Awaitable[str]]) -> Provo
     async def provoke(folder: Path, path: str) -> str:
         section, _, name = path.partition(".")
         async with meeting(folder, "stateless", **{section: {name: value}}) as there:
-            made = await there.hub.accounts.register("ada")
-            return await use(there, made.token)
+            return await use(there, (await there.hub.accounts.register("ada")).token)
 
     return provoke
 
 
-def posting(content: object, *, signed: bool = True) -> Callable[[Meeting, str], Awaitable[str]]:
+def posting(
+    content: object, path: str = "/v1/rooms", *, signed: bool = True
+) -> Callable[[Meeting, str], Awaitable[str]]:
     """Has the hub read something, of someone it knows or of a stranger."""
 
     async def post(there: Meeting, token: str) -> str:
-        headers = {"content-type": "application/json"}
-        if signed:
-            headers["authorization"] = f"Bearer {token}"
+        headers = BOTH | ({"authorization": f"Bearer {token}"} if signed else {})
         body = json.dumps(content).encode()
-        answer = await ask(there.port, "/v1/rooms", method="POST", headers=headers, body=body)
-        assert answer.status in {413, 429, 503}, answer.text
+        answer = await ask(there.port, path, method="POST", headers=headers, body=body)
+        assert answer.status >= 400, answer.text
         return answer.text
 
     return post
@@ -165,12 +165,10 @@ def posting(content: object, *, signed: bool = True) -> Callable[[Meeting, str],
 
 async def connections(there: Meeting, _: str) -> str:
     _, first = await asyncio.open_connection("127.0.0.1", there.port)
-    try:
+    with closing(first):
         answer = await ask(there.port, "/")
         assert answer.status == 503
         return answer.text
-    finally:
-        first.close()
 
 
 def twice(path: str) -> Callable[[Meeting, str], Awaitable[str]]:
@@ -178,16 +176,13 @@ def twice(path: str) -> Callable[[Meeting, str], Awaitable[str]]:
 
     async def asked(there: Meeting, token: str) -> str:
         headers = {"authorization": f"Bearer {token}"}
-        named = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         reader, first = await asyncio.open_connection("127.0.0.1", there.port)
-        try:
-            first.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n{named}\r\n".encode())
+        with closing(first):
+            first.write(head(path, **headers))
             await reader.readuntil(b"\r\n\r\n")
             answer = await ask(there.port, path, headers=headers)
             assert answer.status in (429, 503)
             return answer.text
-        finally:
-            first.close()
 
     return asked
 
@@ -195,22 +190,6 @@ def twice(path: str) -> Callable[[Meeting, str], Awaitable[str]]:
 async def sessions(there: Meeting, _: str) -> str:
     await there.post(INITIALIZE)
     return (await there.post(INITIALIZE)).text
-
-
-async def room(there: Meeting, token: str) -> str:
-    return await created(there, token, "/v1/rooms", {"name": "square"})
-
-
-async def letter(there: Meeting, token: str) -> str:
-    return await created(there, token, "/v1/messages", {"to": "ada", "body": "Too long."})
-
-
-async def created(there: Meeting, token: str, path: str, body: object) -> str:
-    headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
-    sent = json.dumps(body).encode()
-    answer = await ask(there.port, path, method="POST", headers=headers, body=sent)
-    assert answer.status >= 400
-    return answer.text
 
 
 OF_EACH_NODE = {
@@ -243,8 +222,10 @@ PROVOKED: dict[str, Provoke] = {
     "mcp.max_sessions": at_a_hub(1, sessions),
     "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
     "mcp.max_session_bytes": session,
-    "rooms.max_rooms_each": at_a_hub(0, room),
-    "mail.max_body_characters": at_a_hub(1, letter),
+    "rooms.max_rooms_each": at_a_hub(0, posting({"name": "square"})),
+    "mail.max_body_characters": at_a_hub(
+        1, posting({"to": "ada", "body": "Too long."}, "/v1/messages")
+    ),
     "store.queue": queue,
 }
 

@@ -17,37 +17,19 @@ SPECIFICATION = json.loads(
 )
 WITHOUT_TOKEN = {name: tool for name, tool in SPECIFICATION.items() if tool["authentication"]}
 BEYOND = (
-    "msg/delete_message",
-    "msg/delete_thread",
-    "msg/delete_account",
-    "msg/remove_contact",
-    "msg/whoami",
-    "msg/thread",
+    *("msg/delete_message", "msg/delete_thread", "msg/delete_account"),
+    *("msg/remove_contact", "msg/whoami", "msg/thread"),
 )
+NEEDS_A_TOKEN = [
+    *("send", "inbox", "reply", "threads", "digest", "contacts", "add-contact", "lookup"),
+    *("search-users", "block", "invite", "set-profile", "change-handle", "open-inbox"),
+]
 
 
 @pytest.mark.requirement(
     "auth.unauthenticated-tools",
     "mcp.error-shape",
-    *(
-        f"tool.{name}.unauthenticated"
-        for name in (
-            "send",
-            "inbox",
-            "reply",
-            "threads",
-            "digest",
-            "contacts",
-            "add-contact",
-            "lookup",
-            "search-users",
-            "block",
-            "invite",
-            "set-profile",
-            "change-handle",
-            "open-inbox",
-        )
-    ),
+    *(f"tool.{name}.unauthenticated" for name in NEEDS_A_TOKEN),
 )
 @both_eras
 async def test_without_a_token_every_tool_but_two_wants_one(hub):

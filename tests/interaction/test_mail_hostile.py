@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.mcp_harness import INITIALIZE, meeting
+from tests.mcp_harness import INITIALIZE
 
 
 @pytest.mark.requirement("mcp.host-origin")
@@ -22,8 +22,7 @@ async def test_a_foreign_host_or_origin_is_refused(method, hub):
     ]
     assert {answer.status for answer in answers} == {421}
     for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
-        headers = {"origin": origin}
-        answer = await hub.ask(method, query=query, headers=headers, body=body)
+        answer = await hub.ask(method, query=query, headers={"origin": origin}, body=body)
         assert answer.status == 403
         assert "access-control-allow-origin" not in answer.headers
     for fine in ({"host": "hub.example"}, {"origin": hub.hub.base_url}):
@@ -32,20 +31,20 @@ async def test_a_foreign_host_or_origin_is_refused(method, hub):
 
 
 @pytest.mark.requirement("mcp.host-origin")
-async def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path):
+@pytest.mark.settings(http={"allowed_origins": ["https://app.example"]})
+async def test_pages_of_an_allowed_origin_may_use_the_endpoint(hub):
     origin = "https://app.example"
-    async with meeting(tmp_path, http={"allowed_origins": [origin]}) as there:
-        asked = {
-            "origin": origin,
-            "access-control-request-method": "POST",
-            "access-control-request-headers": "mcp-session-id",
-        }
-        preflight = await there.ask("OPTIONS", headers=asked)
-        assert preflight.status == 200
-        assert preflight.headers["access-control-allow-origin"] == origin
-        answer = await there.post(INITIALIZE, headers={"origin": origin})
-        assert answer.status == 200
-        assert answer.headers["access-control-allow-origin"] == origin
-        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
-        foreign = await there.post(INITIALIZE, headers={"origin": "https://other.example"})
-        assert foreign.status == 403
+    asked = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "mcp-session-id",
+    }
+    preflight = await hub.ask("OPTIONS", headers=asked)
+    assert preflight.status == 200
+    assert preflight.headers["access-control-allow-origin"] == origin
+    answer = await hub.post(INITIALIZE, headers={"origin": origin})
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == origin
+    assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+    foreign = await hub.post(INITIALIZE, headers={"origin": "https://other.example"})
+    assert foreign.status == 403

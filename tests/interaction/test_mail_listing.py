@@ -9,6 +9,7 @@ from mcp.client import advertise
 
 from tests.mcp_harness import (
     INITIALIZE,
+    MODERN,
     Person,
     both_eras,
     modern,
@@ -40,11 +41,18 @@ async def test_names_are_safe_for_model_apis_by_default(hub):
     assert len(tools) == 38
     for tool in tools:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
-        assert tool.meta is not None
         assert tool.title == tool.meta["folkmoot/name"]
         assert tool.name == tool.title.replace("/", "_")
         assert tool.title not in APP_ONLY
         assert not {"oneOf", "anyOf", "allOf"} & tool.input_schema.keys()
+
+
+@pytest.mark.requirement("mcp.both-eras")
+async def test_a_client_that_chooses_by_itself_ends_in_the_stateless_era(hub):
+    hub.era, alice = "auto", await hub.hub.accounts.register("alice")
+    person = await hub.returning(alice.token)
+    assert person.client.protocol_version == MODERN
+    assert (await person.call("msg_whoami"))["handle"] == "alice"
 
 
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
@@ -109,8 +117,7 @@ async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_whe
         ([APP_TYPE], APP_TYPE),
         ([SEED_TYPE, APP_TYPE], APP_TYPE),
     ):
-        apps = [advertise(APPS, {"mimeTypes": types})]
-        person = await hub.stranger(extensions=apps)
+        person = await hub.stranger(extensions=[advertise(APPS, {"mimeTypes": types})])
         assert await app_types(person) == (served, served)
     for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
         person = await hub.stranger(extensions=[advertise(APPS, settings)])
@@ -148,8 +155,7 @@ async def test_a_session_is_offered_the_apps_that_discovery_offers(hub):
         opening = {**INITIALIZE["params"], "protocolVersion": version}
         opened = sse_json(await hub.post({**INITIALIZE, "params": opening}))["result"]
         assert opened["protocolVersion"] == version
-        offered = opened["capabilities"]["extensions"]
-        assert offered == OFFERED
+        assert opened["capabilities"]["extensions"] == OFFERED
         assert found["capabilities"]["extensions"] == {**OFFERED, **TASKS}
 
 

@@ -12,8 +12,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.mail import PRIORITIES
-from tests.interaction.test_invalid_tokens import streaming
-from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern, until
+from tests.mcp_harness import Meeting, Person, both_eras, until
+from tests.transports.mcp.gateway_support import wired
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -35,8 +35,7 @@ class Notes:
 
 
 async def digest(person: Person) -> Any:
-    read = await person.client.read_resource(INBOX)
-    (content,) = read.contents
+    (content,) = (await person.client.read_resource(INBOX)).contents
     assert content.mime_type == "application/json"
     return json.loads(getattr(content, "text", ""))
 
@@ -140,18 +139,19 @@ async def test_a_device_hears_what_another_reads_marks_and_deletes(hub):
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path):
-    async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
-        alice, bob, carol = await there.people("alice", "bob", "carol")
-        async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
-            await there.hub.accounts.recover("bob", bob.recovery_code)
-            await alice.call("msg/send", to="bob", body="Not for the old token")
-            assert [event async for event in events] == []
-        async with carol.client.listen(
-            resource_subscriptions=[INBOX], tools_list_changed=True
-        ) as events:
-            there.hub.stop()
-            assert [event async for event in events] == []
+@pytest.mark.parametrize("era", ["stateless"])
+@pytest.mark.settings(http={"shutdown_seconds": 60})
+async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(hub):
+    alice, bob, carol = await hub.people("alice", "bob", "carol")
+    async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
+        await hub.hub.accounts.recover("bob", bob.recovery_code)
+        await alice.call("msg/send", to="bob", body="Not for the old token")
+        assert [event async for event in events] == []
+    async with carol.client.listen(
+        resource_subscriptions=[INBOX], tools_list_changed=True
+    ) as events:
+        hub.hub.stop()
+        assert [event async for event in events] == []
 
 
 @pytest.mark.requirement("notice.urgent", "notice.both-eras")
@@ -161,21 +161,16 @@ async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub):
     bob = await hub.returning(made.token, message_handler=note)
     await until(lambda: all_stream(hub))
     await bob.client.subscribe_resource(INBOX)
-    message, headers = modern("subscriptions/listen")
-    message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
-    query = f"?token={made.token}"
-    async with streaming(hub, "POST", query, headers, message) as lines:
-        metas = []
-        async for line in lines:
-            if "acknowledged" in line:
-                break
+    wire = await wired(hub, made.token, "stateless")
+    wanted = {"notifications": {"resourceSubscriptions": [INBOX]}}
+    metas = []
+    listen = wire.message("subscriptions/listen", wanted, 1, None)
+    async with wire.streamed(listen) as events:
+        assert "acknowledged" in str(await anext(events))
         for priority in PRIORITIES:
             await alice.call("msg/send", to="bob", body="Look!", priority=priority)
             assert await note.uris.get() == INBOX
-            async for line in lines:
-                if "resources/updated" in line:
-                    metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
-                    break
+            metas.append((await anext(events))["params"]["_meta"])
     urgent = [priority == "urgent" for priority in PRIORITIES]
     assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
     assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent

@@ -43,7 +43,6 @@ async def test_an_export_has_all_of_it(tmp_path):
         hub = there.hub
         exporter = Exporter(hub.store, hub.clock, hub.accounts, hub.mail)
         target = tmp_path / "reader.json"
-        written = await exporter.export("reader", target)
-        assert written.messages == COUNT
+        assert (await exporter.export("reader", target)).messages == COUNT
         [thread] = json.loads(target.read_text())["threads"]
         assert [message["body"] for message in thread["messages"]] == bodies

@@ -7,7 +7,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tests.mcp_harness import both_eras, meeting
+from tests.mcp_harness import both_eras
 
 
 def saying(action: Any, content: Any, asked: list[str]) -> Any:
@@ -36,8 +36,7 @@ async def test_the_user_confirms_the_end_of_an_account(hub):
     alice = await hub.returning(
         made.token, elicitation_callback=saying("accept", {"confirm": "alice"}, asked)
     )
-    gone = await alice.call("msg/delete_account")
-    assert gone["handle"] == "alice"
+    assert (await alice.call("msg/delete_account"))["handle"] == "alice"
     assert len(asked) == 5
     assert "This cannot be undone." in asked[0]
 
@@ -75,8 +74,7 @@ async def test_nobody_is_asked_who_cannot_be(hub):
     asked: list[str] = []
     answer = saying("accept", {"confirm": "alice"}, asked)
     stranger = await hub.stranger(elicitation_callback=answer)
-    sentence = await stranger.refused("msg/delete_account")
-    assert sentence == "Authentication required."
+    assert await stranger.refused("msg/delete_account") == "Authentication required."
     alice = await hub.person("alice")
     assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
     said = await alice.refused("msg/delete_account", confirm="yes")
@@ -89,13 +87,12 @@ async def test_nobody_is_asked_who_cannot_be(hub):
     assert asked == []
 
 
-async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path):
+async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(hub):
     async def refuse(_: Any, __: Any) -> types.ErrorData:
         return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")
 
-    async with meeting(tmp_path, "handshake") as there:
-        made = await there.hub.accounts.register("alice")
-        alice = await there.returning(made.token, elicitation_callback=refuse)
-        said = await alice.refused("msg/delete_account", confirm="alice")
-        assert said.startswith("The client answered the server with an error")
-        assert (await alice.call("msg/whoami"))["handle"] == "alice"
+    made = await hub.hub.accounts.register("alice")
+    alice = await hub.returning(made.token, elicitation_callback=refuse)
+    said = await alice.refused("msg/delete_account", confirm="alice")
+    assert said.startswith("The client answered the server with an error")
+    assert (await alice.call("msg/whoami"))["handle"] == "alice"

@@ -6,22 +6,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from tests.mcp_harness import Person, meeting, modern, one_era
-
-
-class Later(SystemClock):
-    """A clock that stands still, however long a test takes, and can be set forward."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-        self._began = super().now(), super().monotonic()
-
-    def now(self) -> float:
-        return self._began[0] + self.ahead
-
-    def monotonic(self) -> float:
-        return self._began[1] + self.ahead
 
 
 def wait_for(payload: Any) -> str:
@@ -43,25 +28,23 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.register", "rate.says-when")
 @one_era
-async def test_five_accounts_an_hour_from_one_address(era, tmp_path):
-    clock = Later()
-    behind = {"trusted_proxies": ["127.0.0.1"]}
-    async with meeting(tmp_path, era, clock, rate_limits="on", http=behind) as there:
-        stranger = await there.stranger()
-        for number in range(5):
-            someone = await there.stranger()
-            await someone.call("msg/register", handle=f"person{number}")
-            assert await stranger.refused("msg/register", handle="person0") == (
-                "Handle already taken."
-                if number < 4
-                else "Rate limit exceeded. Try again in 60 minutes."
-            )
-        clock.ahead = 1_800
-        assert await limited(stranger, "msg_register", handle="another") == "30 minutes."
-        clock.ahead = 3_601
-        await stranger.call("msg/register", handle="another")
+@pytest.mark.settings(rate_limits="on", http={"trusted_proxies": ["127.0.0.1"]})
+async def test_five_accounts_an_hour_from_one_address(hub, clock):
+    stranger = await hub.stranger()
+    for number in range(5):
+        await (await hub.stranger()).call("msg/register", handle=f"person{number}")
+        assert await stranger.refused("msg/register", handle="person0") == (
+            "Handle already taken."
+            if number < 4
+            else "Rate limit exceeded. Try again in 60 minutes."
+        )
+    clock.ahead = 1_800
+    assert await limited(stranger, "msg_register", handle="another") == "30 minutes."
+    clock.ahead = 3_601
+    await stranger.call("msg/register", handle="another")
 
 
+RATES = {"send_per_minute": 3, "search_per_minute": 2, "invite_per_day": 2}
 PASSED_ON = {"x-forwarded-for": "203.0.113.7"}
 
 
@@ -113,28 +96,26 @@ async def test_a_made_up_forwarding_header_changes_nothing(proxies, registered, 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
 @one_era
-async def test_messages_searches_and_invites_are_counted_by_user(era, tmp_path):
-    clock = Later()
-    rates = {"send_per_minute": 3, "search_per_minute": 2, "invite_per_day": 2}
-    async with meeting(tmp_path, era, clock, rate_limits="on", rates=rates) as there:
-        alice, bob = await there.people("alice", "bob")
-        sent = await alice.call("msg/send", to="bob", body="One")
-        await alice.call("msg/reply", message_id=sent["message_id"], body="Two")
-        await alice.refused("msg/send", to="nobody", body="Counts as well")
-        assert await limited(alice, "msg/send", to="bob", body="Four") == "60 seconds."
-        assert await limited(alice, "msg_send", to="bob", body="Four") == "60 seconds."
-        assert await limited(alice, "msg/reply", message_id=sent["message_id"], body="Four") == (
-            "60 seconds."
-        )
-        await bob.call("msg/send", to="alice", body="Others are not limited")
-        for _ in range(2):
-            await alice.call("msg/search_users", query="bo")
-            await alice.call("msg/invite")
-        assert await limited(alice, "msg/search_users", query="bo") == "60 seconds."
-        assert await limited(alice, "msg/invite") == "24 hours."
-        clock.ahead = 61
-        await alice.call("msg/send", to="bob", body="Four")
+@pytest.mark.settings(rate_limits="on", rates=RATES)
+async def test_messages_searches_and_invites_are_counted_by_user(hub, clock):
+    alice, bob = await hub.people("alice", "bob")
+    sent = await alice.call("msg/send", to="bob", body="One")
+    await alice.call("msg/reply", message_id=sent["message_id"], body="Two")
+    await alice.refused("msg/send", to="nobody", body="Counts as well")
+    assert await limited(alice, "msg/send", to="bob", body="Four") == "60 seconds."
+    assert await limited(alice, "msg_send", to="bob", body="Four") == "60 seconds."
+    assert await limited(alice, "msg/reply", message_id=sent["message_id"], body="Four") == (
+        "60 seconds."
+    )
+    await bob.call("msg/send", to="alice", body="Others are not limited")
+    for _ in range(2):
         await alice.call("msg/search_users", query="bo")
-        assert await limited(alice, "msg/invite") == "24 hours."
-        clock.ahead = 86_401
         await alice.call("msg/invite")
+    assert await limited(alice, "msg/search_users", query="bo") == "60 seconds."
+    assert await limited(alice, "msg/invite") == "24 hours."
+    clock.ahead = 61
+    await alice.call("msg/send", to="bob", body="Four")
+    await alice.call("msg/search_users", query="bo")
+    assert await limited(alice, "msg/invite") == "24 hours."
+    clock.ahead = 86_401
+    await alice.call("msg/invite")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.harness import head
 from tests.mcp_harness import (
+    BOTH,
     INITIALIZE,
-    Meeting,
-    Person,
     both_eras,
     meeting,
     modern,
@@ -26,26 +26,17 @@ from tests.mcp_harness import (
 async def test_waiting_ends_with_the_first_new_message(hub):
     alice, bob = await hub.people("alice", "bob")
     waiting = asyncio.create_task(bob.call("msg/inbox", wait=55))
-    await until(lambda: someone_waits(hub))
+    await until(lambda: hub.hub.bus.subscriptions)
     await alice.call("msg/send", to="bob", body="Now")
     (message,) = (await waiting)["messages"]
     assert message["body"] == "Now"
-    await until(lambda: has_unread(bob, 0))
+
+    async def unread() -> int:
+        return (await bob.call("msg/digest"))["total_unread"]
+
+    # What an answer brought is read once it was sent, which another node sees a bit later.
+    await until(unread, 0)
     assert not (await bob.call("msg/inbox", wait=1))["messages"]
-
-
-async def has_unread(person: Person, count: int) -> bool:
-    """What an answer brought is read once it has been sent, which another node sees a bit later."""
-    unread: int = (await person.call("msg/digest"))["total_unread"]
-    return unread == count
-
-
-async def someone_waits(there: Meeting) -> bool:
-    return there.hub.bus.subscriptions > 0
-
-
-async def nobody_waits(there: Meeting) -> bool:
-    return there.hub.bus.subscriptions == 0
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
@@ -54,39 +45,21 @@ async def test_a_client_that_vanishes_while_it_waits_has_read_nothing(era, hub):
     alice, bob = await hub.people("alice", "bob")
     query = f"?token={bob.token}"
     arguments = {"name": "msg_inbox", "arguments": {"wait": 50}}
-    message: dict[str, Any] = rpc("tools/call", arguments, 7)
-    headers: dict[str, str] = {}
-    if era == "stateless":
-        message, headers = modern("tools/call", **arguments)
-    else:
+    message, headers = modern("tools/call", **arguments)
+    if era == "handshake":
         opened = await hub.post(INITIALIZE, query=query)
+        message = rpc("tools/call", arguments, 7)
         headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-    writer = await start(hub, query, headers, message)
-    await until(lambda: someone_waits(hub))
+    body = json.dumps(message).encode()
+    named = {**BOTH, **headers, "content-length": str(len(body))}
+    _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+    writer.write(head(f"/mcp{query}", "POST", **named) + body)
+    await until(lambda: hub.hub.bus.subscriptions)
     writer.transport.abort()
     # In either era the call ends with its client, long before its time is up.
-    await until(lambda: nobody_waits(hub))
+    await until(lambda: not hub.hub.bus.subscriptions)
     await alice.call("msg/send", to="bob", body="Still unread")
     assert (await bob.call("msg/digest"))["total_unread"] == 1
-
-
-async def start(
-    there: Meeting, query: str, headers: dict[str, str], message: Any
-) -> asyncio.StreamWriter:
-    """Send a request on a connection of its own and read nothing."""
-    _, writer = await asyncio.open_connection("127.0.0.1", there.port)
-    body = json.dumps(message).encode()
-    named = {
-        "host": f"127.0.0.1:{there.port}",
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "content-length": str(len(body)),
-        **headers,
-    }
-    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    writer.write(f"POST /mcp{query} HTTP/1.1\r\n{head}\r\n".encode() + body)
-    await writer.drain()
-    return writer
 
 
 @both_eras
@@ -99,7 +72,7 @@ async def test_a_stopping_hub_ends_waits_and_streams(era, tmp_path):
             # Of a tool that it has not seen listed the client asks for the list, after the answer.
             await bob.client.list_tools()
             waiting = asyncio.create_task(bob.call("msg_inbox", wait=55))
-            await until(lambda: someone_waits(there))
+            await until(lambda: there.hub.bus.subscriptions)
             there.hub.stop()
             answered.append(await waiting)
     assert [answer["messages"] for answer in answered] == [[]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,9 @@ from folkmoot.keys import format_key, read_key
 from folkmoot.operations import CATALOGUE
 from tests.harness import Answer, ask
 from tests.mail.support import spellings
-from tests.mcp_harness import INITIALIZE, modern, rpc
+from tests.mcp_harness import BOTH, INITIALIZE, call_tool, modern, payload, rpc
 from tests.process import Process
-from tests.siege.wire import Line
+from tests.telemetry.test_traces import Collector
 
 BODIES = {
     "first": "PLANTED-SUBJECT-8d1f and the rest of the first letter",
@@ -30,36 +30,6 @@ BODIES = {
 MARKS = [body.split()[0] for body in BODIES.values()]
 SPOKEN = "PLANTED-SPOKEN-61f2"
 """Said in a room: whoever runs the hub may read it in the database, and nowhere else."""
-
-
-class Request(NamedTuple):
-    """A request that is refused."""
-
-    method: str
-    path: str
-    headers: dict[str, str] = {}  # noqa: RUF012
-    message: Any = None
-
-
-class Collector:
-    """Takes traces and keeps them as they came."""
-
-    received = b""
-    url = ""
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        server = await asyncio.start_server(self._take, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with server:
-            yield
-
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.partition(b"content-length:")[2].split()[0])
-        self.received += await reader.readexactly(length)
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        writer.close()
 
 
 class Secrets:
@@ -84,59 +54,47 @@ class Secrets:
 
 async def use(port: int) -> Secrets:
     """Register, invite, write, read and answer, as two people do."""
+
+    async def call(token: str, tool: str, /, **arguments: Any) -> Any:
+        told = payload(await call_tool(port, token, tool, **arguments))
+        assert "error" not in told, told
+        return told
+
+    async def post(path: str, message: Any) -> Answer:
+        body = json.dumps(message).encode()
+        return await ask(port, path, method="POST", headers=BOTH, body=body)
+
     secrets = Secrets()
-    async with Line(port) as stranger:
-        alice = await stranger.call("msg_register", handle="alice")
-        secrets.token, secrets.code = alice["token"], alice["recovery_code"]
-        async with Line(port, secrets.token) as mine:
-            pending = await mine.call("msg_invite", message=BODIES["pending"])
-            invited = await mine.call("msg_invite", message=BODIES["welcome"])
-            secrets.invite = pending["invite_code"]
-            bob = await stranger.call(
-                "msg_register", handle="bob", invite_code=invited["invite_code"]
-            )
-            sent = await mine.call("msg_send", to="bob", body=BODIES["first"])
-            await mine.call("msg_send", to="bob", body=BODIES["long"], priority="urgent")
-            async with Line(port, bob["token"]) as theirs:
-                assert len((await theirs.call("msg_inbox"))["messages"]) == 3
-                await theirs.call("msg_reply", message_id=sent["message_id"], body=BODIES["reply"])
-                new = await stranger.call(
-                    "msg_recover", handle="bob", recovery_code=bob["recovery_code"]
-                )
-            await mine.call("msg_threads")
-            await mine.call("room_create", name="tea")
-            guest = await mine.call("room_invite", room="tea", guest="zoe")
-            unused = await mine.call("room_invite", room="tea", guest="yan")
-            await mine.call("room_say", room="tea", text=SPOKEN)
-            params = {"name": "chat.say", "arguments": {"text": SPOKEN}}
-            await mine.call(
-                "room_propose", room="tea", method="tools/call", params=params, reason=SPOKEN
-            )
-            assert SPOKEN in json.dumps(await mine.call("room_read", room="tea"))
-    exchanged = await ask(
-        port,
-        "/v1/rooms/tea/guests",
-        method="POST",
-        headers={"content-type": "application/json"},
-        body=json.dumps({"token": guest["token"]}).encode(),
-    )
-    secrets.others += [
-        *(bob["token"], bob["recovery_code"], new["token"]),
-        *(guest["token"], unused["token"], exchanged.json()["credential"]),
-        invited["invite_code"],
+    alice = await call("", "msg_register", handle="alice")
+    mine, secrets.code = alice["token"], alice["recovery_code"]
+    secrets.token = mine
+    secrets.invite = (await call(mine, "msg_invite", message=BODIES["pending"]))["invite_code"]
+    invited = (await call(mine, "msg_invite", message=BODIES["welcome"]))["invite_code"]
+    bob = await call("", "msg_register", handle="bob", invite_code=invited)
+    sent = await call(mine, "msg_send", to="bob", body=BODIES["first"])
+    await call(mine, "msg_send", to="bob", body=BODIES["long"], priority="urgent")
+    assert len((await call(bob["token"], "msg_inbox"))["messages"]) == 3
+    answered = {"message_id": sent["message_id"], "body": BODIES["reply"]}
+    await call(bob["token"], "msg_reply", **answered)
+    new = await call("", "msg_recover", handle="bob", recovery_code=bob["recovery_code"])
+    await call(mine, "msg_threads")
+    await call(mine, "room_create", name="tea")
+    guest, unused = [
+        (await call(mine, "room_invite", room="tea", guest=name))["token"]
+        for name in ("zoe", "yan")
     ]
-    opened = await ask(
-        port,
-        f"/mcp?token={secrets.token}",
-        method="POST",
-        headers=JSON,
-        body=json.dumps(INITIALIZE).encode(),
-    )
+    await call(mine, "room_say", room="tea", text=SPOKEN)
+    params = {"name": "chat.say", "arguments": {"text": SPOKEN}}
+    proposed = {"method": "tools/call", "params": params, "reason": SPOKEN}
+    await call(mine, "room_propose", room="tea", **proposed)
+    assert SPOKEN in json.dumps(await call(mine, "room_read", room="tea"))
+    exchanged = (await post("/v1/rooms/tea/guests", {"token": guest})).json()["credential"]
+    secrets.others += [
+        *(bob["token"], bob["recovery_code"], new["token"], guest, unused, exchanged, invited)
+    ]
+    opened = await post(f"/mcp?token={mine}", INITIALIZE)
     secrets.session = opened.headers["mcp-session-id"]
     return secrets
-
-
-JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
 def bad_calls(secrets: Secrets) -> Iterator[dict[str, Any]]:
@@ -153,15 +111,15 @@ def bad_calls(secrets: Secrets) -> Iterator[dict[str, Any]]:
                 yield {"name": tool.name, "arguments": arguments}
 
 
-def bad_requests(secrets: Secrets) -> Iterator[Request]:
+def bad_requests(secrets: Secrets) -> Iterator[tuple[str, str, dict[str, str], Any]]:
     """Requests that are refused on every floor of the hub, with what is secret in them."""
     token = f"?token={secrets.token}"
     bearer = {"authorization": f"Bearer {secrets.token}"}
     session = {"mcp-session-id": secrets.session}
     for params in bad_calls(secrets):
         message, headers = modern("tools/call", **params)
-        yield Request("POST", f"/mcp{token}", headers, message)
-        yield Request("POST", f"/mcp{token}", session, rpc("tools/call", params))
+        yield ("POST", f"/mcp{token}", headers, message)
+        yield ("POST", f"/mcp{token}", session, rpc("tools/call", params))
     for method, path, headers in (
         ("GET", f"/mcp{token}", {}),
         ("GET", f"/mcp{token}", {"mcp-session-id": "0" * 32}),
@@ -186,7 +144,7 @@ def bad_requests(secrets: Secrets) -> Iterator[Request]:
         ("GET", f"/v1/rooms/{secrets.token}{token}", {}),
         ("GET", "/v1/rooms", {"authorization": f"Bearer {secrets.others[3]}"}),
     ):
-        yield Request(method, path, headers, INITIALIZE if method == "POST" else None)
+        yield (method, path, headers, INITIALIZE if method == "POST" else None)
     for broken in (
         b"{" + secrets.token.encode(),
         b'{"jsonrpc": "2.0", "id": 1, "method": "' + secrets.token.encode() + b'\xff"}',
@@ -195,19 +153,7 @@ def bad_requests(secrets: Secrets) -> Iterator[Request]:
         [rpc("tools/call", {"name": "msg_send", "arguments": {"body": BODIES["refused"]}})],
     ):
         for headers in ({}, session, modern("tools/call", name="msg_send")[1]):
-            yield Request("POST", f"/mcp{token}", headers, broken)
-
-
-async def refused(port: int, request: Request) -> Answer:
-    message = request.message
-    body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return await ask(
-        port,
-        request.path,
-        method=request.method,
-        headers={**JSON, **request.headers},
-        body=b"" if message is None else body,
-    )
+            yield ("POST", f"/mcp{token}", headers, broken)
 
 
 def files(folder: Path) -> bytes:
@@ -223,8 +169,7 @@ def files(folder: Path) -> bytes:
 @pytest.mark.timeout(250)
 async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(log_format, tmp_path):
     folder = tmp_path / "data"
-    collector = Collector()
-    async with collector.listening():
+    with closing(Collector()) as collector:
         hub = await asyncio.to_thread(
             Process,
             folder,
@@ -236,21 +181,23 @@ async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(log_f
         )
         with hub:
             secrets = await use(hub.port)
-            for request in bad_requests(secrets):
-                answer = await refused(hub.port, request)
-                assert not secrets.found_in(answer.text), (request, answer)
-            for path in ("/metrics", "/health", "/health/ready", "/", f"/invite/{'A' * 22}"):
-                answer = await ask(hub.port, path)
-                assert not secrets.found_in(answer.text), path
+            pages = ("/metrics", "/health", "/health/ready", "/", f"/invite/{'A' * 22}")
+            asked = [*bad_requests(secrets), *(("GET", path, {}, None) for path in pages)]
+            for method, path, headers, message in asked:
+                body = message if isinstance(message, bytes) else json.dumps(message).encode()
+                named = {**BOTH, **headers}
+                sent = b"" if message is None else body
+                answer = await ask(hub.port, path, method=method, headers=named, body=sent)
+                assert not secrets.found_in(answer.text), (method, path, headers, message, answer)
             held = [await asyncio.to_thread(files, folder)]
             said = await asyncio.to_thread(hub.stop)
             held.append(await asyncio.to_thread(files, folder))
     assert "msg/send" in said
     assert not secrets.found_in(said)
     assert SPOKEN not in said
-    assert b"/mcp" in collector.received
-    assert SPOKEN.encode() not in collector.received
-    assert not secrets.found_in(collector.received.decode("latin-1"))
+    assert b"/mcp" in collector.raw
+    assert SPOKEN.encode() not in collector.raw
+    assert not secrets.found_in(collector.raw.decode("latin-1"))
     key = read_key(folder / "master.key")
     hidden = [secret.encode() for secret in secrets.all()] + [key.secret()]
     for content in held:

@@ -106,8 +106,7 @@ async def test_a_session_is_streamed_and_closed(hub):
         assert stream.headers["content-type"].startswith("text/event-stream")
     assert (await hub.ask("GET")).status == 400
     assert (await hub.ask("DELETE")).status == 400
-    closed = await hub.ask("DELETE", headers={"mcp-session-id": session_id})
-    assert closed.status == 200
+    assert (await hub.ask("DELETE", headers={"mcp-session-id": session_id})).status == 200
     for method in ("POST", "GET", "DELETE"):
         body = json.dumps(WHOAMI).encode() if method == "POST" else b""
         headers = {"mcp-session-id": session_id}
@@ -117,13 +116,8 @@ async def test_a_session_is_streamed_and_closed(hub):
 
 @pytest.mark.settings(mcp={"session_idle_seconds": 1})
 async def test_an_idle_session_is_closed_and_answered_as_unknown(hub):
-    opened = await hub.post(INITIALIZE)
-    session_id = opened.headers["mcp-session-id"]
-
-    async def idle() -> bool:
-        return hub.hub.mcp.open_sessions == 0
-
-    await until(idle)
+    session_id = (await hub.post(INITIALIZE)).headers["mcp-session-id"]
+    await until(lambda: hub.hub.mcp.open_sessions == 0)
     assert not_found(await call(hub, session_id))
     assert len(hub.hub.mcp._sessions) == 0
 

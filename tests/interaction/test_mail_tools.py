@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.web.clients import CLIENTS
 from tests.harness import ask
-from tests.mcp_harness import INVALID, both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
@@ -37,12 +37,10 @@ async def test_someone_registers_and_comes_back_with_the_token(hub):
     assert made["message"] == (
         "Account created. Save the token and recovery_code to your persistent memory immediately."
     )
-    alice = await hub.returning(made["token"])
-    me = await alice.call("msg/whoami")
+    me = await (await hub.returning(made["token"])).call("msg/whoami")
     assert me["handle"] == me["display_name"] == "alice"
     assert (me["bio"], me["status"], me["privacy"]) == ("", "", "public")
-    assert me["account_type"] == "person"
-    assert me["public_key"] == made["public_key"]
+    assert (me["account_type"], me["public_key"]) == ("person", made["public_key"])
 
 
 @pytest.mark.requirement("auth.says-what-next", "tool.recover.output")
@@ -93,11 +91,10 @@ async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub):
 
 
 @pytest.mark.requirement("auth.says-what-next")
-async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path):
-    public = {"public_url": "https://moot.example/", "registration": "open"}
-    async with meeting(tmp_path, **public) as there:
-        made = await (await there.stranger()).call("msg/register", handle="alice")
-        assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
+@pytest.mark.settings(public_url="https://moot.example/", registration="open")
+async def test_the_address_to_stay_signed_in_at_is_the_public_one(hub):
+    made = await (await hub.stranger()).call("msg/register", handle="alice")
+    assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
 
 
 @pytest.mark.requirement(
@@ -176,8 +173,7 @@ async def test_threads_are_marked_archived_starred_and_muted(hub):
         }
         assert (await bob.call("msg/threads", state=state))["threads"]
         undone = await bob.call(f"msg/{tool}", thread_id=thread_id, undo=True)
-        assert undone["state"] == "active"
-        assert undone["message"] == f"Thread un{state}."
+        assert (undone["state"], undone["message"]) == ("active", f"Thread un{state}.")
 
 
 @pytest.mark.requirement(
@@ -242,8 +238,7 @@ async def test_a_profile_and_a_handle_change(hub):
         }.items()
     )
     moved = await alice.call("msg/change_handle", new_handle="alice_v2")
-    assert moved["old_handle"] == "alice"
-    assert moved["new_handle"] == "alice_v2"
+    assert (moved["old_handle"], moved["new_handle"]) == ("alice", "alice_v2")
     assert moved["message"] == "Handle changed. Old handle will redirect for 30 days."
     assert (await bob.call("msg/send", to="alice", body="Hi"))["to"] == "alice_v2"
     assert (await bob.call("msg/lookup", handle="alice"))["client_public_key"] == KEY
@@ -294,12 +289,10 @@ async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alon
 @pytest.mark.requirement("auth.registration-closed")
 @pytest.mark.settings(registration="closed")
 async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(hub):
-    stranger = await hub.stranger()
-    sentence = await stranger.refused("msg/register", handle="alice")
+    sentence = await (await hub.stranger()).refused("msg/register", handle="alice")
     assert sentence == "Registration is closed on this server."
     made = await hub.hub.accounts.add("alice")
-    alice = await hub.returning(made.token)
-    sentence = await alice.refused("msg/invite")
+    sentence = await (await hub.returning(made.token)).refused("msg/invite")
     assert sentence == (
         "Registration is closed here, so an invite would not work. Ask the operator to "
         "invite them by their handle."
@@ -326,8 +319,7 @@ async def test_ids_in_capitals_are_found(hub):
     await bob.call("msg/mark_read", thread_id=thread, message_ids=[third])
     assert (await bob.call("msg/digest"))["total_unread"] == before - 1
     for tool in ("msg/archive", "msg/star", "msg/mute"):
-        done = await bob.call(tool, thread_id=thread)
-        assert done["thread_id"] == sent["thread_id"]
+        assert (await bob.call(tool, thread_id=thread))["thread_id"] == sent["thread_id"]
     bearer = {"authorization": f"Bearer {bob.token}"}
     answer = await ask(hub.port, f"/v1/threads/{thread}", headers=bearer)
     assert answer.status == 200, answer.text
@@ -342,16 +334,13 @@ async def test_the_inbox_opens_as_an_app_and_as_text(hub):
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
     listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}
-    meta = listed["msg/open_inbox"].meta
-    assert meta is not None
-    assert meta["ui"] == {"resourceUri": "ui://mmp-inbox"}
+    assert listed["msg/open_inbox"].meta["ui"] == {"resourceUri": "ui://mmp-inbox"}
     opened = await bob.call("msg/open_inbox")
     assert opened["resource"] == "ui://mmp-inbox"
     assert opened["message"] == ("You have 1 unread message in 1 thread, from @alice; 1 urgent.")
     assert [thread["other_handle"] for thread in opened["threads"]] == ["alice"]
     assert (await bob.call("msg/digest"))["total_unread"] == 1
-    page = await bob.client.read_resource("ui://mmp-inbox")
-    (content,) = page.contents
+    (content,) = (await bob.client.read_resource("ui://mmp-inbox")).contents
     assert content.mime_type == "text/html;profile=mcp-app"
     html = getattr(content, "text", "")
     assert "ui/initialize" in html
@@ -363,5 +352,4 @@ async def test_the_inbox_opens_as_an_app_and_as_text(hub):
             "prefersBorder": True,
         }
     }
-    raw = await bob.client.call_tool("msg_open_inbox", {})
-    assert raw.structured_content == opened
+    assert (await bob.client.call_tool("msg_open_inbox", {})).structured_content == opened

@@ -7,15 +7,14 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from folkmoot.core.ports import Missed
 from folkmoot.mail import subject_of_mailbox
-from tests.harness import read_answer
+from tests.harness import head, read_answer
 from tests.interaction.test_mail_sessions import call, open_session, register, told
-from tests.mcp_harness import INITIALIZE, Meeting, meeting, modern, rpc, until
+from tests.mcp_harness import BOTH, INITIALIZE, Meeting, meeting, modern, rpc, until
 from tests.nodes import heard_everywhere
 from tests.store.support import Gate, held
 
@@ -34,8 +33,7 @@ class Begun:
         assert answer.status in {200, 401}
         if "content-length" in answer.headers:
             return answer.body
-        size = int(await self.reader.readline(), 16)
-        return await self.reader.readexactly(size)
+        return await self.reader.readexactly(int(await self.reader.readline(), 16))
 
 
 @asynccontextmanager
@@ -45,16 +43,8 @@ async def begun(
     """Send the head of a request; the hub asks for its body once it knows who sent it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
     try:
-        named = {
-            "host": "localhost",
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-            "content-length": str(len(body)),
-            "expect": "100-continue",
-            **headers,
-        }
-        lines = [f"POST /mcp{query} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items()), "", ""]
-        writer.write("\r\n".join(lines).encode())
+        expecting = {"content-length": str(len(body)), "expect": "100-continue"}
+        writer.write(head(f"/mcp{query}", "POST", **BOTH, **expecting, **headers))
         assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
         yield Begun(reader, writer)
     finally:
@@ -99,15 +89,12 @@ async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub):
 
     bob = await hub.hub.accounts.register("bob")
 
-    async def use(tool: str, **arguments: str) -> Any:
-        message = rpc("tools/call", {"name": tool, "arguments": arguments})
-        return told(await call(hub, session_id, message=message))
-
-    await use("msg_register", handle="alice")
-    subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)
-    body = json.dumps(subscribe).encode()
+    await register(hub, session_id)
+    body = json.dumps(rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)).encode()
     async with begun(hub, body, {"mcp-session-id": session_id}) as request:
-        await use("msg_recover", handle="bob", recovery_code=bob.recovery_code)
+        recover = {"handle": "bob", "recovery_code": bob.recovery_code}
+        message = rpc("tools/call", {"name": "msg_recover", "arguments": recover})
+        assert told(await call(hub, session_id, message=message))["handle"] == "bob"
         await request.end(body)
     assert hub.hub.bus.subscriptions == 1
     await carol.call("msg/send", to="alice", body="For alice alone")
@@ -129,11 +116,9 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
             body = json.dumps(INITIALIZE).encode()
             async with begun(there, body, headers) as request:
                 request.writer.write(body[:10])
-
-            async def is_over() -> bool:
-                return any(getattr(record, "status", 0) == 499 for record in caplog.records)
-
-            await until(is_over)
+            await until(
+                lambda: any(getattr(record, "status", 0) == 499 for record in caplog.records)
+            )
             assert there.hub.mcp.open_sessions == before
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -144,33 +129,26 @@ async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub):
     alice = await hub.person("alice")
     bob = (await hub.hub.accounts.register("bob")).account
     query = f"?token={alice.token}"
-    session_id = await open_session(hub, query)
-    headers = {"mcp-session-id": session_id}
+    headers = {"mcp-session-id": await open_session(hub, query)}
     news = await hub.hub.bus.subscribe(subject_of_mailbox(bob.id))
     store = hub.hub.store
+
+    def waiting() -> int:
+        return store.stats().write_queue_depth
+
     async with asyncio.TaskGroup() as tasks:
         last = Gate()
         async with held(store.write):
             letter = rpc("tools/call", {"name": "msg_send", "arguments": LETTER}, 9)
             tasks.create_task(hub.post(letter, query=query, headers=headers))
-            await until(waiting(hub, 1))
+            await until(waiting, 1)
             tasks.create_task(store.write(last.unit))
-            await until(waiting(hub, 2))
+            await until(waiting, 2)
         # Now the letter is written, and its commit waits for the last of its batch.
         await last.entered()
         given_up = {"method": "notifications/cancelled", "params": {"requestId": 9}}
         await hub.post({"jsonrpc": "2.0", **given_up}, query=query, headers=headers)
         await hub.post(rpc("ping", {}, 10), query=query, headers=headers)
         last.open()
-    event = await anext(aiter(news))
-    assert not isinstance(event, Missed)
+    assert not isinstance(await anext(aiter(news)), Missed)
     await news.close()
-
-
-def waiting(there: Meeting, writes: int) -> Any:
-    """Asks whether so many writes wait for the writer."""
-
-    async def are_there() -> bool:
-        return there.hub.store.stats().write_queue_depth == writes
-
-    return are_there

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from folkmoot.clock import SystemClock
@@ -27,8 +26,10 @@ from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 from tests.nodes import running
 from tests.ports import free_port
 from tests.stores import OneHeld
+from tests.transports.mcp.gateway_support import Wire, session_stream
 
 YEARS = 400 * 24 * 3600.0
+DECLARED = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
 
 
 class Later(SystemClock):
@@ -44,20 +45,25 @@ class Later(SystemClock):
 async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[Answer]:
     """What a session id is answered with every verb."""
     headers = {"mcp-session-id": session_id}
-    resumed = {**headers, "last-event-id": "0-57"}
     return [
         await call(there, session_id, query),
         await there.ask("GET", query=query, headers=headers),
-        await there.ask("GET", query=query, headers=resumed),
+        await there.ask("GET", query=query, headers={**headers, "last-event-id": "0-57"}),
         await there.ask("DELETE", query=query, headers=headers),
     ]
+
+
+async def alices_session(folder: Path) -> tuple[str, str]:
+    """The query with alice's token, and a session of hers at a hub that has stopped."""
+    async with meeting(folder) as there:
+        mine = f"?token={(await there.hub.accounts.register('alice')).token}"
+        return mine, await open_session(there, mine)
 
 
 async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path):
     port = free_port()
     async with meeting(tmp_path, port=port) as there:
-        made = await there.hub.accounts.register("alice")
-        alice = await there.returning(made.token)
+        alice = await there.person("alice")
         there._people.clear()
         assert (await alice.call("msg_whoami"))["handle"] == "alice"
     async with meeting(tmp_path, port=port):
@@ -69,14 +75,8 @@ async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp
 
 def forged(session_id: str) -> Iterator[str]:
     """Ids that were never given, most of them made from one that was."""
-    yield "0" * 32
-    yield "A" * 203
-    yield "AAAA.BBBB.CCCC"
-    yield "x" * 5_000
-    yield session_id[:-1]
-    yield session_id + "A"
-    yield session_id * 2
-    yield session_id[::-1]
+    yield from ("0" * 32, "A" * 203, "AAAA.BBBB.CCCC", "x" * 5_000)
+    yield from (session_id[:-1], session_id + "A", session_id * 2, session_id[::-1])
     for place in {0, len(session_id) // 3, len(session_id) // 2, len(session_id) - 1}:
         other = "0" if session_id[place] != "0" else "1"
         yield f"{session_id[:place]}{other}{session_id[place + 1 :]}"
@@ -113,23 +113,16 @@ async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nob
 
 
 async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
+    mine, session_id = await alices_session(tmp_path)
     async with meeting(tmp_path) as there:
         calls = [{**WHOAMI, "id": number} for number in range(8)]
         answers = await asyncio.gather(*(call(there, session_id, mine, m) for m in calls))
         assert [told(answer)["handle"] for answer in answers] == ["alice"] * 8
         assert there.hub.mcp.open_sessions == 1
         assert all(map(not_found, await everywhere(there, session_id)))
-        headers = {"mcp-session-id": session_id}
-        closing = there.ask("DELETE", query=mine, headers=headers)
-        calls = [{**WHOAMI, "id": number} for number in range(8)]
-        closed, *_ = await asyncio.gather(
-            closing, *(call(there, session_id, mine, m) for m in calls)
-        )
-        assert closed.status == 200
+        closing = there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
+        calls_too = (call(there, session_id, mine, m) for m in calls)
+        assert (await asyncio.gather(closing, *calls_too))[0].status == 200
         assert there.hub.mcp.open_sessions == 0
         assert all(map(not_found, await everywhere(there, session_id, mine)))
     async with meeting(tmp_path) as there:
@@ -139,17 +132,10 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
 @pytest.mark.long
 @pytest.mark.requirement("mcp.unknown-session")
 async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path):
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
+    mine, session_id = await alices_session(tmp_path)
     async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
         assert told(await call(there, session_id, mine))["handle"] == "alice"
-
-        async def idle() -> bool:
-            return there.hub.mcp.open_sessions == 0
-
-        await until(idle)
+        await until(lambda: there.hub.mcp.open_sessions == 0)
         assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
@@ -161,10 +147,8 @@ async def test_sessions_are_adopted_within_the_limits(tmp_path):
         nobodys = [await open_session(there) for _ in range(3)]
         alices = [await open_session(there, mine) for _ in range(3)]
     bounds = {"max_anonymous_sessions": 2}
-    quota = {"sessions_per_account": 2}
-    async with meeting(tmp_path, mcp=bounds, quotas=quota) as there:
-        statuses = [(await call(there, each)).status for each in nobodys]
-        assert statuses == [200, 200, 429]
+    async with meeting(tmp_path, mcp=bounds, quotas={"sessions_per_account": 2}) as there:
+        assert [(await call(there, each)).status for each in nobodys] == [200, 200, 429]
         for each in alices:
             assert told(await call(there, each, mine))["handle"] == "alice"
         assert there.hub.mcp.open_sessions == 4
@@ -188,15 +172,13 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
     async with meeting(tmp_path) as there:
         for query in (f"?token={bob.token}", "?token=nonsense"):
             assert all(map(not_found, await everywhere(there, session_id, query)))
-        by_token = await call(there, session_id, f"?token={made['token']}")
-        assert told(by_token)["handle"] == "alice"
+        assert told(await call(there, session_id, f"?token={made['token']}"))["handle"] == "alice"
         again = await there.hub.accounts.recover("alice", made["recovery_code"])
     async with meeting(tmp_path) as there:
         for query in ("", f"?token={made['token']}"):
             assert all(map(not_found, await everywhere(there, session_id, query)))
         await there.hub.accounts.delete(again.account)
-        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-        assert rows == []
+        assert await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions")) == []
 
 
 @pytest.mark.one_node("looks into the session")
@@ -217,15 +199,13 @@ async def test_what_a_session_chose_last_is_stored_last(hub):
     held.go_on.set()
     await second
     state, _ = await stored._rows.read(session_id)
-    assert state is not None
     assert state.log_level == "error"
     assert not stored._keeping
 
 
 @pytest.mark.one_node("looks into the session")
 async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
-    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-    params = {**INITIALIZE["params"], "capabilities": declared}
+    params = {**INITIALIZE["params"], "capabilities": DECLARED}
     set_level = rpc("logging/setLevel", {"level": "error"}, 3)
     subscribe = rpc("resources/subscribe", {"uri": INBOX}, 4)
     async with meeting(tmp_path) as there:
@@ -237,83 +217,64 @@ async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
         session_id = await open_session(there, mine)
         for message in (set_level, subscribe):
             assert (await call(there, session_id, mine, message)).json()["result"] == {}
-        later = {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}
-        again = rpc("initialize", later, 5)
+        again = rpc("initialize", {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}, 5)
         assert (await call(there, session_id, mine, again)).status == 200
     for _ in range(2):
         async with meeting(tmp_path) as there:
             for each in (long_id, session_id):
                 assert told(await call(there, each, mine))["handle"] == "alice"
             sessions = there.hub.mcp._sessions._sessions
-            assert sessions[long_id].capabilities == declared
+            assert sessions[long_id].capabilities == DECLARED
             assert sessions[session_id].version == "2025-06-18"
             assert sessions[session_id].log_level == "error"
             assert there.hub.mcp._parts.subscribed(sessions[session_id]) == (INBOX,)
     async with meeting(tmp_path) as there:
-        headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
         bob = await there.person("bob")
-        async with (
-            httpx2.AsyncClient(verify=False) as http,
-            http.stream("GET", f"{there.url}{mine}", headers=headers) as stream,
-        ):
-            assert stream.status_code == 200
+        wire = Wire(there, made.token, session_id)
+        async with session_stream(wire) as events:
             await bob.call("msg/send", to="alice", body="Hello")
-            async for line in stream.aiter_lines():
-                if line.startswith("data: {"):
-                    assert json.loads(line[6:])["params"]["uri"] == INBOX
-                    break
+            assert (await anext(events))["params"]["uri"] == INBOX
+        await wire.leave()
 
 
 async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(tmp_path, caplog):
+    shown: list[str] = []
+
     class Seen:
         name = "seen"
         guards = False
 
-        def __init__(self) -> None:
-            self.shown: list[str] = []
-
         async def intercept(self, envelope: Any) -> Verdict:
             context = envelope.context
-            self.shown += [
-                str(context.session.session_id),
-                repr(context.transport.metadata.headers.pairs),
-            ]
+            shown.append(str(context.session.session_id))
+            shown.append(repr(context.transport.metadata.headers.pairs))
             return CONTINUE
 
-    def in_files(text: str) -> bool:
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
-        return any(text.encode() in path.read_bytes() for path in files)
-
-    seen = Seen()
     recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
     caplog.set_level("DEBUG")
-    async with running(recording, interceptors=[seen]) as hub:
+    async with running(recording, interceptors=[Seen()]) as hub:
         there = Meeting(hub, "handshake")
-        made = await hub.accounts.register("alice")
-        mine = f"?token={made.token}"
+        mine = f"?token={(await hub.accounts.register('alice')).token}"
         session_id = await open_session(there, mine)
         await call(there, session_id, mine, rpc("logging/setLevel", {"level": "error"}, 3))
         assert told(await call(there, session_id, mine))["handle"] == "alice"
         await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-    assert short_hash(session_id) in seen.shown
-    assert session_id not in "".join(seen.shown)
+    assert short_hash(session_id) in shown
+    assert session_id not in "".join(shown)
     logged = [each for each in caplog.records if each.name.startswith("folkmoot")]
     assert logged
     assert not any(session_id in str(vars(each)) for each in logged)
-    assert not in_files(session_id)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(session_id.encode() in content for content in files)
 
 
 async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path):
     """Anyone can open sessions, so a write for each would be anyone's to cause."""
-    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-    long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
+    long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": DECLARED}}
     async with meeting(tmp_path) as there:
-        opened = await there.post(long)
-        session_id = opened.headers["mcp-session-id"]
+        session_id = (await there.post(long)).headers["mcp-session-id"]
         set_level = rpc("logging/setLevel", {"level": "error"}, 3)
         assert (await call(there, session_id, "", set_level)).status == 200
-        closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
-        assert closed.status == 200
+        assert (await there.ask("DELETE", headers={"mcp-session-id": session_id})).status == 200
         assert not_found(await call(there, session_id))
-        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-        assert rows == []
+        assert await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions")) == []

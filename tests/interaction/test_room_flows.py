@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from folkmoot.client import Room, ToolFailed
 from tests.interaction.room_client import (
-    ROOM,
     Message,
     Seat,
     Square,
@@ -31,7 +29,6 @@ from tests.interaction.room_client import (
 )
 
 TOOLS = "mcp.request.tools/*"
-CALC = {"kind": TOOLS, "to": "calculator"}
 
 
 @asynccontextmanager
@@ -55,49 +52,6 @@ async def at_work(*agents: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def seats(there: Square, stack: AsyncExitStack, *names: str) -> list[Seat]:
-    """Several people and agents who come in, one after the other."""
-    return [await stack.enter_async_context(there.seat(name)) for name in names]
-
-
-@asynccontextmanager
-async def calculator(there: Square, name: str = "calculator") -> AsyncIterator[Room]:
-    """An agent with the tools of a calculator."""
-    room = Room(f"http://127.0.0.1:{there.port}", room=ROOM, token=there.tokens[name])
-
-    @room.tool()
-    async def add(a: float, b: float) -> float:
-        """Add two numbers."""
-        return a + b
-
-    @room.tool()
-    async def multiply(a: float, b: float) -> float:
-        """Multiply two numbers."""
-        return a * b
-
-    @room.tool()
-    async def evaluate(expression: str) -> float:
-        """Work a division out."""
-        above, below = (float(part) for part in expression.split("/"))
-        if not below:
-            raise ToolFailed("Division by zero.")
-        return above / below
-
-    async with room:
-        yield room
-
-
-def result(answered: Message) -> str:
-    """The text of a tool's result."""
-    text: str = answered["payload"]["result"]["content"][0]["text"]
-    return text
-
-
-def listing(to: str) -> Message:
-    payload = {"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": {}}
-    return message("mcp.request.tools/list", payload, to=[to])
-
-
 async def asked(seat: Seat, sent: Message) -> Message:
     """Ask for something, and get the answer."""
     await seat.said(sent)
@@ -108,60 +62,51 @@ def is_answer(told: Message, id_: str) -> bool:
     return told["kind"].startswith("mcp.response") and told["correlation_id"] == [id_]
 
 
-def text_of(told: Message) -> str:
-    text: str = told["payload"].get("text", "") if told["kind"] == "chat.message" else ""
-    return text
-
-
-async def heard(seat: Seat, text: str) -> Message:
-    return await seat.until(lambda told: text_of(told) == text)
-
-
-async def fulfilling(seat: Seat, target: str) -> None:
-    """Fulfil what is proposed, and say what came of it."""
+async def computing(seat: Seat) -> None:
+    """Multiply and add, for whoever asks."""
     while True:
-        told = await seat.hear()
-        if told["kind"].startswith("mcp.proposal"):
-            request = fulfilment(told, target)
-            done = (await asked(seat, request))["payload"]
-            failed = "error" in done or done["result"].get("isError")
-            said = "Error fulfilling proposal" if failed else done["result"]["content"][0]["text"]
-            await seat.send(chat(said, correlation_id=[told["id"]]))
+        told = await seat.until(lambda told: told["kind"].startswith("mcp.request"))
+        name, given = (told["payload"]["params"][member] for member in ("name", "arguments"))
+        found = given["a"] * given["b"] if name == "multiply" else given["a"] + given["b"]
+        result = {"content": [{"type": "text", "text": str(found)}]}
+        reply = {"jsonrpc": "2.0", "id": told["payload"]["id"], "result": result}
+        await seat.send(answer(told, payload=reply))
+
+
+async def fulfilling(seat: Seat) -> None:
+    """Have the calculator do what is proposed, and say what came of it."""
+    while True:
+        told = await seat.until(lambda told: told["kind"].startswith("mcp.proposal"))
+        done = (await asked(seat, fulfilment(told, "calculator")))["payload"]["result"]
+        await seat.send(chat(done["content"][0]["text"], correlation_id=[told["id"]]))
 
 
 async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path):
     async with hub_with(tmp_path, "calculator", "fulfiller", "proposer") as there:
         # The proposer has no right of its own but to propose.
-        await there.room(
-            "ada",
-            capabilities=["mcp.proposal.*"],
-            grants={"fulfiller": [CALC, "chat.*"]},
-        )
+        rights = {"fulfiller": [{"kind": TOOLS, "to": "calculator"}, "chat.*"]}
+        rights["calculator"] = ["mcp.response.*"]
+        await there.room("ada", capabilities=["mcp.proposal.*"], grants=rights)
         async with (
-            calculator(there),
-            there.seat("fulfiller") as fulfiller,
-            there.seat("proposer") as proposer,
-            at_work(fulfilling(fulfiller, "calculator")),
+            there.seats("calculator", "fulfiller", "proposer") as (calc, fulfiller, proposer),
+            at_work(computing(calc), fulfilling(fulfiller)),
         ):
-            refusal = await proposer.refused(call("calculator", "add", {"a": 10, "b": 5}))
+            sum_ = {"a": 10, "b": 5}
+            refusal = await proposer.refused(call("calculator", "add", sum_))
             assert refusal["error"] == "proposal_required"
-            for tool, arguments, wanted in (
-                ("add", {"a": 10, "b": 5}, 15),
-                ("multiply", {"a": 7, "b": 8}, 56),
-            ):
-                proposed = await proposer.said(proposal(tool, arguments))
-                told = await proposer.kind("chat.message")
-                assert told["correlation_id"] == [proposed["id"]]
-                assert float(text_of(told)) == wanted
-            await proposer.said(proposal("not_a_tool"))
-            await heard(proposer, "Error fulfilling proposal")
+            proposed = await proposer.said(proposal("add", sum_))
+            told = await proposer.kind("chat.message")
+            assert (told["correlation_id"], told["payload"]["text"]) == ([proposed["id"]], "15")
 
 
 @pytest.mark.requirement("room.reasoning-kinds")
 async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path):
     async with hub_with(tmp_path, "calculator", "research") as there:
         await there.room("ada", grants={"research": [TOOLS]})
-        async with calculator(there), there.seat("ada") as ada, there.seat("research") as agent:
+        async with (
+            there.seats("calculator", "ada", "research") as (calc, ada, agent),
+            at_work(computing(calc)),
+        ):
             wish = await ada.said(chat("What do 5 items at $12 cost, with 8% tax?"))
             start = message("reasoning.start", {"message": "With tax"})
             await agent.said({**start, "correlation_id": [wish["id"]]})
@@ -173,11 +118,10 @@ async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_pat
             ):
                 await agent.said(message("reasoning.thought", {"message": thought}, **inside))
                 told = await asked(agent, call("calculator", tool, {"a": a, "b": b}, **inside))
-                assert float(result(told)) == wanted
-            end = message("reasoning.conclusion", {"message": "$64.80"}, **inside)
-            await agent.said(end)
-            await agent.said(chat("The total is $64.80", correlation_id=[wish["id"]]))
-            await heard(ada, "The total is $64.80")
+                assert float(told["payload"]["result"]["content"][0]["text"]) == wanted
+            await agent.said(message("reasoning.conclusion", {"message": "$64.80"}, **inside))
+            total = await agent.said(chat("The total is $64.80", correlation_id=[wish["id"]]))
+            await ada.until(lambda told: told["id"] == total["id"])
             within = [one["kind"] for one in ada.heard if one.get("context") == start["id"]]
             step = ["reasoning.thought", "mcp.request.tools/call"]
             assert within == [*step * 3, "reasoning.conclusion"]
@@ -198,11 +142,8 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
 
     async with hub_with(tmp_path, "agent", "fileserver", "calculator") as there:
         await there.room("ada")
-        async with AsyncExitStack() as stack:
-            ada, agent, files, calc = await seats(
-                there, stack, "ada", "agent", "fileserver", "calculator"
-            )
-            await stack.enter_async_context(at_work(serving(files)))
+        names = ("ada", "agent", "fileserver", "calculator")
+        async with there.seats(*names) as (ada, agent, files, calc), at_work(serving(files)):
             await agent.send(proposal("write_file", writing("foo.txt", "foo"), to=["fileserver"]))
             proposed = await ada.kind("mcp.proposal.tools/call")
             constraint = {"method": "tools/call", "params": {"name": "write_file"}}
@@ -216,8 +157,7 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
             assert written == {"foo.txt": "foo", "bar.txt": "bar"}
             # The right is for one tool of one participant.
             for to, tool in (("fileserver", "delete_file"), (calc.name, "write_file")):
-                refusal = await agent.refused(call(to, tool, bar))
-                assert refusal["error"] == "proposal_required"
+                assert (await agent.refused(call(to, tool, bar)))["error"] == "proposal_required"
 
 
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")
@@ -252,11 +192,11 @@ async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_
 
     async with hub_with(tmp_path, "agent", people=("bob",)) as there:
         await there.room("ada", grants={"bob": ["participant.*"], "agent": ["participant.*"]})
-        async with AsyncExitStack() as stack:
-            bob, agent = await seats(there, stack, "bob", "agent")
-            # A device of the agent's account that has not noticed that it is paused.
-            (rogue,) = await seats(there, stack, "agent")
-            await stack.enter_async_context(at_work(controlled(agent)))
+        # The rogue is a device of the agent's account that has not noticed that it is paused.
+        async with (
+            there.seats("bob", "agent", "agent") as (bob, agent, rogue),
+            at_work(controlled(agent)),
+        ):
 
             async def orders(operation: str, *wanted: str, **payload: Any) -> None:
                 order = message(f"participant.{operation}", payload, to=["agent"])

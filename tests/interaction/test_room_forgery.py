@@ -140,11 +140,7 @@ FORGED: dict[str, dict[str, tuple[Message, str]]] = {
 async def test_what_is_not_so_is_refused_and_nobody_but_its_sender_hears_of_it(there, way):
     await there.people("ann", "bob", "cat", "mallory")
     await there.room("ann", capabilities=["*"])
-    async with (
-        there.seat("ann"),
-        there.seat("bob") as bob,
-        there.seat("mallory") as mallory,
-    ):
+    async with there.seats("ann", "bob", "mallory") as (_, bob, mallory):
         mallory_by = mouth(there, mallory, way)
         await bob.news()
         for sort, attempts in FORGED.items():

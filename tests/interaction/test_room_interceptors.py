@@ -97,13 +97,11 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(tmp_path, way, ch
             sent = chat("as I said")
             sent["payload"]["deep"] = {"list": [1]}
             if way == "websocket":
-                refusal = await bob.refused(sent)
-                assert refusal["error"] == "rewrite_refused"
+                assert (await bob.refused(sent))["error"] == "rewrite_refused"
             else:
                 answer = await there.rest("bob", "POST", "/plaza/messages", sent)
                 assert answer.json()["error"]["code"] == "rewrite_refused"
-            kinds = {one["kind"] for one in await there.history("ann")}
-            assert kinds == {"system.presence.join"}
+            assert {one["kind"] for one in await there.history("ann")} == {"system.presence.join"}
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
@@ -125,8 +123,7 @@ async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_no
             told = await by.said(chat("as I said"))
             assert told["payload"] == {"text": "as I said"}
             assert await ann.kind("chat.message") == told
-            denied = await by.refused(call("ann", "rm"))
-            assert denied["error"] == "capability_denied"
+            assert (await by.refused(call("ann", "rm")))["error"] == "capability_denied"
 
 
 @both_ways

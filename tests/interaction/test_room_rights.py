@@ -41,12 +41,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
         await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
         accounts = there.hub.accounts
         bobs = await accounts.named("bob")
-        async with (
-            there.seat("ann") as ann,
-            there.seat("bob") as bob,
-            there.seat("cat") as cat,
-            there.seat("dan") as dan,
-        ):
+        async with there.seats("ann", "bob", "cat", "dan") as (ann, bob, cat, dan):
             await ann.said(grant("bob", MOW))
             await bob.kind("system.welcome")
             await bob.said(grant("cat", MOW))
@@ -63,8 +58,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
                 done(await leaving.ask("DELETE", "/v1/me?confirm=bob"), 200)
             else:
                 await ann.said(message("room.kick", {"participant": "bob"}))
-            told = await ann.kind("system.proposal.withdrawn")
-            assert told["payload"] == {
+            assert (await ann.kind("system.proposal.withdrawn"))["payload"] == {
                 "proposal": proposed["id"],
                 "state": "withdrawn",
                 "reason": how,
@@ -75,22 +69,21 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
                 assert MOW not in welcome["payload"]["you"]["capabilities"]
                 assert (await lost.refused(call("ann")))["error"] == "proposal_required"
             assert await granted_in(there) == ([] if how == "deleted" else ["bob"])
-            tokens = there.tokens
-    async with square(tmp_path) as there:
-        there.tokens = tokens
-        # Nor does it come back when the room is loaded again.
-        async with there.seat("cat") as cat, there.seat("dan") as dan:
-            for lost in (cat, dan):
-                assert (await lost.refused(call("ann")))["error"] == "proposal_required"
-            if how == "suspended":
-                await there.hub.accounts.suspend(bobs, suspended=False)
-                for back in (cat, dan):
-                    welcome = await back.kind("system.welcome")
-                    assert MOW in welcome["payload"]["you"]["capabilities"]
-                    refusal = await back.refused(call("ann"))
-                    assert refusal["error"] == "recipient_unknown"
-                assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
-            assert await waiting(there, "ann") == []
+    # Nor does it come back when the room is loaded again.
+    async with (
+        square(tmp_path, tokens=there.tokens) as there,
+        there.seats("cat", "dan") as (cat, dan),
+    ):
+        for lost in (cat, dan):
+            assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+        if how == "suspended":
+            await there.hub.accounts.suspend(bobs, suspended=False)
+            for back in (cat, dan):
+                welcome = await back.kind("system.welcome")
+                assert MOW in welcome["payload"]["you"]["capabilities"]
+                assert (await back.refused(call("ann")))["error"] == "recipient_unknown"
+            assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
+        assert await waiting(there, "ann") == []
 
 
 async def test_a_room_has_several_owners_and_is_handed_over(there):
@@ -100,8 +93,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
     async def owners(who: str, *handles: str) -> Answer:
         return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
 
-    invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
-    assert invited.status == 201
+    assert (await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})).status == 201
     for stranger in ("bob", "dan", "nobody"):
         # Also one who was invited must have come in first.
         refused = await owners("ann", "ann", stranger)
@@ -120,8 +112,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
         assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
         told = await ann.kind("system.welcome")
         assert told["payload"]["you"]["role"] == "member"
-        late = await ann.refused(message("weather.report"))
-        assert late["error"] == "capability_denied"
+        assert (await ann.refused(message("weather.report")))["error"] == "capability_denied"
         assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
         assert (await owners("ann", "ann")).status == 403
         await cat.said(message("room.kick", {"participant": "ann"}))
@@ -129,38 +120,37 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
     assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
 
 
-async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path):
-    async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
-        await there.people("ann", "bob", "cat")
-        await there.room("ann")
-        await there.room("cat", "other")
+@pytest.mark.settings(rooms={"max_rooms_each": 1})
+async def test_whom_a_room_counts_for_goes_with_its_owners(there):
+    await there.people("ann", "bob", "cat")
+    await there.room("ann")
+    await there.room("cat", "other")
 
-        async def counts_for() -> str:
-            row = await there.hub.store.read(
-                lambda tx: tx.fetch_one(
-                    "SELECT u.handle FROM rooms r CROSS JOIN users u "
-                    "WHERE u.id = r.created_by AND r.name = ?",
-                    (ROOM,),
-                )
+    async def counts_for() -> str:
+        row = await there.hub.store.read(
+            lambda tx: tx.fetch_one(
+                "SELECT u.handle FROM rooms r CROSS JOIN users u "
+                "WHERE u.id = r.created_by AND r.name = ?",
+                (ROOM,),
             )
-            return str(row[0]) if row else ""
+        )
+        return str(row[0]) if row else ""
 
-        async with there.seat("bob"), there.seat("cat"):
-            full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
-            assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
-            for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
-                done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
-                assert done.status == 200
-                assert await counts_for() == payer
-        await there.room("ann", "another")
-        back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
-        assert back.status == 429
+    async with there.seat("bob"), there.seat("cat"):
+        full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
+        assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
+        for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
+            done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
+            assert done.status == 200
+            assert await counts_for() == payer
+    await there.room("ann", "another")
+    back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
+    assert back.status == 429
 
 
 async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there):
     await there.people("ann", "bob", "cat", "dan")
-    grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
-    await there.room("ann", grants=grants)
+    await there.room("ann", grants={"bob": ["mcp.request.*"], "cat": ["room.kick"]})
 
     async def patch(wanted: Any) -> Answer:
         return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})

@@ -45,12 +45,7 @@ def everything_said(to: str) -> list[Message]:
 async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(there):
     await there.people("ann", "bob", "cat")
     await there.room("ann", capabilities=["*"])
-    async with (
-        there.seat("ann") as ann,
-        there.seat("bob") as phone,
-        there.seat("bob") as desk,
-        there.seat("cat") as cat,
-    ):
+    async with there.seats("ann", "bob", "bob", "cat") as (ann, phone, desk, cat):
         for sent in everything_said("bob"):
             await ann.said(sent)
         last = (await ann.said(chat("last")))["id"]
@@ -76,7 +71,6 @@ async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_pat
 
     async with square(tmp_path) as there:
         await there.people("ann", "bob")
-        tokens = there.tokens
         await there.room("ann")
         async with there.seat("ann") as ann, there.seat("bob") as bob:
             for number in range(20):
@@ -87,12 +81,10 @@ async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_pat
             seen = talk(ann.heard)
             everything = await there.history("bob")
     assert len(seen) == 41
-    async with square(tmp_path) as there:
-        there.tokens = tokens
+    async with square(tmp_path, tokens=there.tokens) as there:
         kept = await there.history("bob")
         assert kept[: len(everything)] == everything
-        epoch = ann.welcome["epoch"]
-        async with there.seat("bob", after=0, epoch=epoch) as bob:
+        async with there.seat("bob", after=0, epoch=ann.welcome["epoch"]) as bob:
             assert bob.welcome["resume"]["complete"] is True
             await bob.until(lambda told: told["seq"] == kept[-1]["seq"])
         assert talk(bob.heard) == talk(kept) == seen
@@ -109,7 +101,6 @@ async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_
     secret = "words that are not to be kept"
     async with square(tmp_path) as there:
         await there.people("ann", "bob")
-        tokens = there.tokens
         await there.room("ann", durable=False)
         async with there.seat("ann") as ann, there.seat("bob") as bob:
             await ann.said(chat(secret))
@@ -118,8 +109,7 @@ async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_
         with closing(apsw.Connection(str(tmp_path / "folkmoot.db"))) as disk:
             assert [disk.execute(sql).get for sql in ALL_SAID] == [0, 0]
         assert secret.encode() not in on_disk(tmp_path)
-    async with square(tmp_path) as there:
-        there.tokens = tokens
+    async with square(tmp_path, tokens=there.tokens) as there:
         last, epoch = ann.heard[-1]["seq"], ann.welcome["epoch"]
         async with there.seat("ann", after=last, epoch=epoch) as again:
             assert again.welcome["epoch"] != epoch
@@ -157,4 +147,4 @@ async def test_old_kinds_are_read_only_where_the_setting_says_so(tmp_path, accep
                 told = await by.said(old)
                 # Everyone hears the new kind alone, so nobody need know the old ones.
                 assert told["kind"] == "mcp.request.tools/call"
-                assert (await bob.kind(told["kind"])) == told
+                assert await bob.kind(told["kind"]) == told

@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.client import Context
 from folkmoot.client import Room as ServingRoom
-from tests.mcp_harness import INVALID, both_eras, one_era
+from tests.mcp_harness import INVALID, Person, both_eras, one_era
 
 LONG = 50
 ROOM_TOOLS: dict[str, dict[str, Any]] = {
@@ -39,30 +39,21 @@ async def test_two_assistants_talk_and_neither_polls(hub):
     joined = await bob.call("room_join", room="tea")
     assert joined["last_seq"] == 1
 
-    async def ping() -> list[str]:
-        heard, said = [], await ann.call("room_say", room="tea", text="0")
-        for number in range(1, 6):
-            wait = {"room": "tea", "kinds": ["chat"], "after": said["seq"], "wait": LONG}
-            (message,) = (await ann.call("room_read", **wait))["messages"]
-            assert message["from"] == "bob"
-            heard.append(message["text"])
-            reply = {"text": str(number), "reply_to": message["id"]}
-            said = await ann.call("room_say", room="tea", **reply)
-        return heard
-
-    async def pong() -> list[str]:
-        heard, after = [], joined["last_seq"]
+    async def talk(person: Person, after: int) -> list[tuple[str, str]]:
+        """Wait for a word, and answer it, five times; what was heard, and of whom."""
+        heard = []
         for _ in range(5):
             wait = {"room": "tea", "kinds": ["chat"], "after": after, "wait": LONG}
-            (message,) = (await bob.call("room_read", **wait))["messages"]
-            assert message["from"] == "ann"
-            heard.append(message["text"])
-            after = (await bob.call("room_say", room="tea", text=f"re {message['text']}"))["seq"]
+            (message,) = (await person.call("room_read", **wait))["messages"]
+            heard.append((message["from"], message["text"]))
+            reply = {"text": f"{message['text']}.", "reply_to": message["id"]}
+            after = (await person.call("room_say", room="tea", **reply))["seq"]
         return heard
 
-    assert await asyncio.gather(ping(), pong()) == [
-        ["re 0", "re 1", "re 2", "re 3", "re 4"],
-        ["0", "1", "2", "3", "4"],
+    first = await ann.call("room_say", room="tea", text="0")
+    assert await asyncio.gather(talk(ann, first["seq"]), talk(bob, joined["last_seq"])) == [
+        [("bob", "0" + "." * number) for number in range(1, 10, 2)],
+        [("ann", "0" + "." * number) for number in range(0, 10, 2)],
     ]
     before = (await bob.call("room_read", room="tea", kinds=["presence"]))["messages"]
     await bob.call("room_leave", room="tea")

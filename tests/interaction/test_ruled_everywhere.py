@@ -14,12 +14,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Request, replace
-from folkmoot.core.ports import Interceptor
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.settings import GatewaySpec
 from tests.harness import reached
@@ -40,9 +38,10 @@ from tests.interaction.test_denied_everywhere import (
     routes,
     said,
     tools,
+    visiting,
 )
 from tests.mcp_harness import settings
-from tests.nodes import heard_everywhere, nodes_of, running
+from tests.nodes import heard_everywhere, nodes_of
 
 BLOCKED = "blocked"
 NOT_ALLOWED = 4403
@@ -74,17 +73,10 @@ async def ruled(folder: Path, when: str, action: str = 'action = "block"') -> As
     """A hub with one rule, where ann has a room."""
     rules = folder / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "the rule"\nwhen = {{ {when} }}\n{action}\n')
-    async with (
-        running(settings(folder / "hub", interceptors={"rules": str(rules)})) as hub,
-        httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
-    ):
-        ann = (await hub.accounts.register("ann")).token
-        bob = (await hub.accounts.register("bob")).token
-        for node in nodes_of(hub):
+    given = settings(folder / "hub", interceptors={"rules": str(rules)})
+    async with visiting(given, Ruled) as there:
+        for node in nodes_of(there.hub):
             await node.behind.rights.configure(GatewaySpec(groups={"interns": ("bob",)}))
-        there = Ruled(hub, http, bob, ann)
-        made = await rest(there.port, ann, "POST", "", {"name": ROOM, "capabilities": ["*"]})
-        assert made.status == 201, made
         yield there
 
 
@@ -160,67 +152,45 @@ async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path):
 
 async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path):
     async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
-        invites = f"/{ROOM}/invites"
-        made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
+        made = await rest(there.port, there.ann, "POST", f"/{ROOM}/invites", {"guest": "grace"})
         token = made.json()["token"]
         exchanged = await rest(there.port, "", "POST", f"/{ROOM}/guests", {"token": token})
         assert exchanged.json()["error"]["code"] == BLOCKED
         assert await turned_away(there.port, token) == NOT_ALLOWED
         # Neither used the invitation up.
         for node in nodes_of(there.hub):
-            rules = node._passing._rules
-            assert rules is not None
-            rules.ruleset.swap(())
+            node._passing._rules.ruleset.swap(())
         async with joined(there.port, token) as seat:
             assert seat.name == "grace"
 
 
 class Rewrites:
-    """Does something to the calls of one tool."""
+    """Changes the calls of one tool: members of the request, or some of its arguments."""
 
     name = "rewrites"
     guards = False
 
-    def __init__(self, tool: str, change: Callable[[Request], Verdict]) -> None:
+    def __init__(self, tool: str, *, in_place: bool = False, **change: Any) -> None:
         self._tool = tool
+        self._in_place = in_place
         self._change = change
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        if isinstance(message, Request) and as_dict(message.params).get("name") == self._tool:
-            return self._change(message)
-        return CONTINUE
-
-
-def other_tool(request: Request) -> Verdict:
-    return Modify(replace(request, params={**as_dict(request.params), "name": "room/list"}))
-
-
-def other_method(request: Request) -> Verdict:
-    return Modify(replace(request, method="tools/list"))
-
-
-def no_arguments(request: Request) -> Verdict:
-    return Modify(replace(request, params={"name": "room/show", "arguments": []}))
-
-
-def other_room(request: Request) -> Verdict:
-    return Modify(replace(request, params={"name": "room/show", "arguments": {"room": "tea"}}))
-
-
-def other_room_in_place(request: Request) -> Verdict:
-    as_dict(request.params)["arguments"]["room"] = "tea"
-    return CONTINUE
-
-
-def as_dict(params: Any) -> dict[str, Any]:
-    assert isinstance(params, dict)
-    return params
+        message, change = envelope.message, self._change
+        if not isinstance(message, Request) or message.params.get("name") != self._tool:
+            return CONTINUE
+        if self._in_place:
+            message.params["arguments"].update(change)
+            return CONTINUE
+        if not change.keys() & {"method", "params"}:
+            given = {**message.params["arguments"], **change}
+            change = {"params": {**message.params, "arguments": given}}
+        return Modify(replace(message, **change))
 
 
 @asynccontextmanager
-async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Square]:
-    async with square(folder, [interceptor]) as there:
+async def rewriting(folder: Path, tool: str, **change: Any) -> AsyncIterator[Square]:
+    async with square(folder, [Rewrites(tool, **change)]) as there:
         await there.people("ann")
         await there.room("ann")
         await there.room("ann", "tea")
@@ -228,38 +198,30 @@ async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Squ
 
 
 @pytest.mark.parametrize(
-    "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
+    "change",
+    [
+        {"params": {"name": "room/list", "arguments": {"room": ROOM}}},
+        {"method": "tools/list"},
+        {"params": {"name": "room/show", "arguments": []}},
+        {"room": "tea"},
+        {"room": "tea", "in_place": True},
+    ],
 )
 async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(change, tmp_path):
-    async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
+    async with rewriting(tmp_path, "room/show", **change) as there:
         answer = await there.rest("ann", "GET", f"/{ROOM}")
         assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
         assert (await there.rest("ann", "GET", "")).status == 200
 
 
 async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path):
-    def at_most(number: int) -> Callable[[Request], Verdict]:
-        def change(request: Request) -> Verdict:
-            params = as_dict(request.params)
-            given = {**params["arguments"], "limit": number}
-            return Modify(replace(request, params={**params, "arguments": given}))
-
-        return change
-
-    def renamed(request: Request) -> Verdict:
-        params = as_dict(request.params)
-        given = {**params["arguments"], "access": "private"}
-        return Modify(replace(request, params={**params, "arguments": given}))
-
-    async with rewriting(tmp_path / "1", Rewrites("room/list", at_most(1))) as there:
+    async with rewriting(tmp_path / "1", "room/list", limit=1) as there:
         assert len((await there.rest("ann", "GET", "")).json()["rooms"]) == 1
-    async with rewriting(tmp_path / "2", Rewrites("room/list", at_most(10**9))) as there:
-        answer = await there.rest("ann", "GET", "")
-        assert answer.json()["error"]["code"] == "rewrite_refused"
-    async with rewriting(tmp_path / "4", Rewrites("room/read", at_most(10**9))) as there:
-        answer = await there.rest("ann", "GET", f"/{ROOM}/messages?after=0&wait=1")
-        assert answer.json()["error"]["code"] == "rewrite_refused"
-    async with rewriting(tmp_path / "3", Rewrites("room/create", renamed)) as there:
+    for tool, path in (("room/list", ""), ("room/read", f"/{ROOM}/messages?after=0&wait=1")):
+        async with rewriting(tmp_path / tool, tool, limit=10**9) as there:
+            answer = await there.rest("ann", "GET", path)
+            assert answer.json()["error"]["code"] == "rewrite_refused"
+    async with rewriting(tmp_path / "2", "room/create", access="private") as there:
         assert (await there.rest("ann", "GET", f"/{ROOM}")).json()["access"] == "private"
         wrong = await there.rest("ann", "POST", "", {"name": "x", "room": "y"})
         assert wrong.status in (400, 500)
@@ -323,8 +285,7 @@ async def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_i
                 await there.change("grant", f"!{TOOL}:room/*")
 
         path, body = ("", {"name": "bobs"}) if what == "create" else ("/plaza/messages", chat())
-        asking = rest(there.port, there.token, "POST", path, body)
-        answer = await while_held(there, asking, happens)
+        answer = await while_held(there, rest(there.port, there.token, "POST", path, body), happens)
         codes = {"denied": (403, 403), "nothing": (201, 201)}
         assert answer.status in codes.get(change, (401, 403)), answer
         rooms = (await rest(there.port, there.ann, "GET", "")).json()["rooms"]

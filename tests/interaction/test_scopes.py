@@ -63,8 +63,7 @@ class Owner:
 @asynccontextmanager
 async def owner(folder: Path, *backends: Demo, era: str = "stateless") -> AsyncIterator[Owner]:
     async with fronted(folder, era, *backends) as there:
-        made = await there.hub.accounts.register("ada")
-        yield Owner(there, made.token)
+        yield Owner(there, (await there.hub.accounts.register("ada")).token)
 
 
 @pytest.fixture
@@ -92,8 +91,7 @@ def test_every_row_of_the_table_is_in_a_scope_that_there_is():
 @both_eras
 async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era, tmp_path):
     async with owner(tmp_path, Demo(), Demo("other"), era=era) as ada:
-        there = ada.there
-        reader = await there.returning(await ada.token("mail.read tools:demo"))
+        reader = await ada.there.returning(await ada.token("mail.read tools:demo"))
         listed = {tool.name for tool in (await reader.client.list_tools()).tools}
         assert {"msg_inbox", "msg_threads", "demo_echo", "msg_register"} <= listed
         assert not listed & {"msg_send", "room_say", "msg_whoami", "other_echo"}
@@ -194,9 +192,8 @@ async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada):
     bob = await ada.there.hub.accounts.register("bob")
     narrow = await ada.token(f"rooms:{ROOM}")
     manager = await ada.token(f"rooms:{ROOM} rooms.manage:{ROOM}")
-    directing = ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown")
     async with joined(port, bob.token), joined(port, narrow) as seat:
-        for verb in directing:
+        for verb in ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown"):
             wanted = message(f"participant.{verb}", {}, to=["bob"])
             told = await seat.refused(wanted)
             assert told["error"] == MISSING
@@ -277,8 +274,7 @@ async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path):
 @pytest.mark.requirement("credentials.scope-child")
 async def test_a_token_makes_none_that_may_do_more(ada):
     agent = await ada.program("account account.read rooms")
-    same = done(await agent.ask("POST", ME, {}), 201)
-    assert same["scope"] == "account account.read rooms"
+    assert done(await agent.ask("POST", ME, {}), 201)["scope"] == "account account.read rooms"
     less = done(await agent.ask("POST", ME, {"scope": "rooms:square"}), 201)
     assert less["scope"] == "rooms:square"
     for wanted in ("*", "mail.read", "account decide", "operate"):
@@ -306,8 +302,7 @@ async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada):
 @pytest.mark.requirement("credentials.scope")
 async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(ada):
     await ada.there.hub.accounts.register("bob")
-    letter = {"to": "bob", "body": "between us"}
-    done(await ada.asker.ask("POST", "/v1/messages", letter), 201)
+    done(await ada.asker.ask("POST", "/v1/messages", {"to": "bob", "body": "between us"}), 201)
     for narrow in ("account account.read", "account mail.read"):
         answer = await (await ada.program(narrow)).ask("GET", "/v1/me/export")
         refused(answer, 403, MISSING)
@@ -348,20 +343,16 @@ async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hu
     row = next(row for row in OPERATIONS if row.name == "folkmoot/create_token_for")
 
     async def operate(**wanted: Any) -> Any:
-        performed = await there.hub._dispatcher.perform(row, wanted, Caller(operator=True))
-        return performed.payload
+        return (await there.hub._dispatcher.perform(row, wanted, Caller(operator=True))).payload
 
     asked = {"scope": "rooms:square"}
     refused(await ada.asker.ask("POST", path, asked), 403, MISSING)
     made = await operate(handle="tides", scope="rooms:square", expires_in=60)
     assert made.scope == "rooms:square"
-    seen = await there.hub.accounts.authenticate(made.token)
-    assert seen is not None
-    assert seen.handle == "tides"
+    assert (await there.hub.accounts.authenticate(made.token)).handle == "tides"
     with pytest.raises(e.UserNotFound):
         await operate(handle="nobody")
-    running = await operate(handle="ada", scope="operate *")
-    operator = Asker(there.port, running.token)
+    operator = Asker(there.port, (await operate(handle="ada", scope="operate *")).token)
     # To run the hub from afar is one thing, to be anyone another.
     refused(await operator.ask("POST", path, asked), 403, "capability_denied")
     for wanted in ("operate", "* operate"):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conformance.node import node_or_skip
-from tests.process import Process
+from tests.process import Process, ran
 
 SCRIPTS = Path(__file__).parent / "typescript"
-SECONDS = 60
 
 CLIENTS = {
     "v1": "handshake",
@@ -32,13 +30,8 @@ def played(name: str, client: str, folder: Path) -> Any:
     script = shutil.copy(SCRIPTS / name, folder)
     (folder / "node_modules").symlink_to(node.modules)
     with Process(folder / "hub") as hub:
-        done = subprocess.run(
-            [node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        url = f"http://127.0.0.1:{hub.port}/mcp"
+        done = ran(node.binary, script, url, client, timeout=60)
         assert done.returncode == 0, done.stderr
         hub.stop()
     return json.loads(done.stdout)

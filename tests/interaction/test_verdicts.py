@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import httpx2
 import pytest
@@ -21,7 +21,7 @@ from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent, Operation
 from folkmoot.operations.routes import Endpoint, endpoints
 from folkmoot.operations.scopes import SCOPES
-from tests.mcp_harness import INITIALIZE, modern, rpc, settings
+from tests.mcp_harness import BOTH, INITIALIZE, modern, rpc, settings
 from tests.nodes import running
 
 ROOM: Final = "square"
@@ -34,14 +34,11 @@ VERDICTS: Final = {
 }
 """By the code of a refusal; those of the specification have but a sentence."""
 REFUSALS: Final = (
-    "mcp.request.tools/call",
-    "A deny at the hub",
-    "guest has no account",
+    *("mcp.request.tools/call", "A deny at the hub"),
+    *("guest has no account", "Only an operator"),
 )
 Asking: TypeAlias = Literal["allowed", "denied", "outside", "inside", "dead", "guest", "anonymous"]
-ASKING: Final[tuple[Asking, ...]] = (
-    "allowed", "denied", "outside", "inside", "dead", "guest", "anonymous",
-)  # fmt: skip
+ASKING: Final[tuple[Asking, ...]] = get_args(Asking)
 """Who asks: with a whole token; denied by a grant; with a token whose scope has other things, and
 with one that has just this; with a revoked token; as a guest of a room; without a token.
 """
@@ -95,8 +92,7 @@ class Callers:
         await self.hub.behind.granting.grant("dan", ["!mcp.request.tools/call:*"])
 
     async def _scoped(self, name: str, scope: str) -> None:
-        tokens = self.hub.accounts.authentication
-        made = await tokens.create(self._bob, scope=scope, operated=True)
+        made = await self.hub.accounts.authentication.create(self._bob, scope=scope, operated=True)
         self._tokens[name] = made.token
 
     def token(self, row: Operation, asking: Asking) -> str:
@@ -116,11 +112,8 @@ class Callers:
         path = endpoint.path.replace("{room}", ROOM)
         for each in endpoint.path_parameters:
             path = path.replace(f"{{{each.name}}}", "planning")
-        query = {
-            each.name: each.schema.get("minimum", "planning")
-            for each in endpoint.query
-            if each.required
-        }
+        needed = [each for each in endpoint.query if each.required]
+        query = {each.name: each.schema.get("minimum", "planning") for each in needed}
         body = endpoint.route.example if endpoint.route.body else {} if endpoint.body else None
         token = self.token(endpoint.row, asking)
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -136,23 +129,15 @@ class Callers:
         """The verdict of a tool, in an era."""
         params = {"name": row.name, "arguments": {row.about: ROOM} if row.about else {}}
         token = self.token(row, asking)
-        headers = {
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-        }
-        if token:
-            headers["authorization"] = f"Bearer {token}"
+        headers = BOTH | ({"authorization": f"Bearer {token}"} if token else {})
         if era == "stateless":
             sent, more = modern("tools/call", **params)
             headers |= more
         else:
             sent = rpc("tools/call", params, 2)
             headers["mcp-session-id"] = await self._session(token, headers)
-        answer = await self.http.post("/mcp", headers=headers, content=json.dumps(sent))
-        text = answer.text
-        if not text.startswith("{"):
-            text = text.rpartition("data: ")[2].strip()
-        told = json.loads(text)
+        text = (await self.http.post("/mcp", headers=headers, content=json.dumps(sent))).text
+        told = json.loads(text if text.startswith("{") else text.rpartition("data: ")[2])
         if "error" in told:
             return verdict((told["error"].get("data") or {}).get("code", ""), "")
         said = json.loads(told["result"]["content"][0]["text"])
@@ -169,7 +154,7 @@ class Callers:
 
 def verdict(code: str, sentence: str) -> str:
     """What a refusal says of who asked; what else went wrong came after they were let through."""
-    if any(words in sentence for words in (*REFUSALS, "Only an operator")):
+    if any(words in sentence for words in REFUSALS):
         return "refused"
     return VERDICTS.get(code) or VERDICTS.get(sentence, "passed")
 

@@ -41,6 +41,5 @@ async def test_a_result_with_words_of_others_says_that_they_are_data(hub):
         assert answer["notice"] == f"Text in {members}{END}", tool
         through = {"name": tool, "arguments": arguments}
         if "wait" not in arguments:
-            again = await alice.call("folkmoot/call_tool", **through)
-            assert again["notice"] == answer["notice"]
+            assert (await alice.call("folkmoot/call_tool", **through))["notice"] == answer["notice"]
     assert "notice" not in await alice.call("msg/whoami")

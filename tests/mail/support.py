@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from folkmoot.mail import EncryptedPayload, Mail, MailPage, Sent
 from folkmoot.quotas import MAIL_SIZE
 from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
+from tests.accounts.support import refused as refused
 from tests.clocks import NOON as NOON
 from tests.clocks import StillClock
 from tests.stores import ON_POSTGRES, open_store
@@ -69,8 +70,11 @@ class PostOffice(Struct):
     accounts: Accounts
     mail: Mail
 
+    async def person(self, handle: str) -> Account:
+        return (await self.accounts.register(handle)).account
+
     async def people(self, *handles: str) -> list[Account]:
-        return [(await self.accounts.register(handle)).account for handle in handles]
+        return [await self.person(handle) for handle in handles]
 
     async def read(self, reader: Account, **options: Any) -> MailPage:
         """Read the inbox as a client does who gets the answer."""
@@ -114,6 +118,15 @@ def forgetful(office: PostOffice) -> Mail:
     """The same mailboxes, read from the store every time."""
     store: Any = SharedStore(office.store)
     return Mail(store, office.bus, office.clock, office.accounts, office.vault)
+
+
+async def pages(ask: Callable[..., Awaitable[Any]]) -> AsyncIterator[Any]:
+    """All pages of a list, each asked for by the cursor of the one before."""
+    page = await ask()
+    yield page
+    while page.next_cursor:
+        page = await ask(cursor=page.next_cursor)
+        yield page
 
 
 async def check_books(office: PostOffice) -> None:

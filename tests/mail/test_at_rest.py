@@ -11,14 +11,8 @@ from tests.mail.support import KEY, opened, private_key_of, spellings
 
 pytestmark = pytest.mark.sqlite("reads its files")
 
-MARKS = {
-    "body": "PLANTED-BODY-e7b1",
-    "subject": "PLANTED-SUBJECT-04fd",
-    "reply": "PLANTED-REPLY-99aa",
-    "pending": "PLANTED-PENDING-5c21",
-    "delivered": "PLANTED-DELIVERED-77c3",
-    "deleted": "PLANTED-DELETED-1f00",
-}
+PLANTED = ("body", "subject", "reply", "pending", "delivered", "deleted")
+MARKS = {name: f"PLANTED-{name.upper()}-{number}e7b1" for number, name in enumerate(PLANTED)}
 
 
 @pytest.mark.requirement("rest.no-plaintext", "rest.data-key-wrapped", "crypto.private-key-sealed")

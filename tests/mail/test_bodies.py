@@ -22,8 +22,7 @@ def bodies_of(office: PostOffice, most: int) -> Bodies:
     return Bodies(SharedKeys(office.accounts.private_key), most=most)
 
 
-async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office):
-    alice, bob = await office.people("alice", "bobby")
+async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office, alice, bob):
     await office.write_some(alice, bob, 10)
     bodies = bodies_of(office, most=3)
     written = [f"number {number}" for number in reversed(range(10))]
@@ -32,10 +31,9 @@ async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office):
         assert len(bodies) == 3
 
 
-async def test_a_long_body_is_read_and_not_kept(office):
-    alice, bob = await office.people("alice", "bobby")
+async def test_a_long_body_is_read_and_not_kept(office, alice, bob):
     long = "x" * MAX_CACHED_BOX
-    await office.mail.send(alice, "bobby", body=long)
+    await office.mail.send(alice, "bob", body=long)
     bodies = bodies_of(office, most=3)
     assert await read(office, bodies, bob) == [long]
     assert len(bodies) == 0
@@ -43,8 +41,8 @@ async def test_a_long_body_is_read_and_not_kept(office):
 
 @pytest.mark.parametrize("column", ["ciphertext", "nonce", "sender_key"])
 async def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(office, column):
-    alice, bob = await office.people("alice", "bobby")
-    await office.mail.send(alice, "bobby", body="as it was")
+    alice, bob = await office.people("alice", "bob")
+    await office.mail.send(alice, "bob", body="as it was")
     assert await office.bodies(bob) == ["as it was"]
     [(stored,)] = await office.rows(f"SELECT {column} FROM messages")
     changed = ("B" if stored[0] != "B" else "C") + stored[1:]

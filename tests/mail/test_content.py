@@ -44,29 +44,16 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body):
     assert caught.value.data == {"field": "body", **longer}
 
 
+LONG = encoded(4 * LONGEST + 17)
+BAD_PARTS = {
+    "ciphertext": ["", "AA==", encoded(15), "***", "AAA", "AAAA\n", "\N{SNOWMAN}", LONG],
+    "nonce": ["", "!", encoded(23), encoded(25)],
+    "sender_public_key": ["", "?" * 44, encoded(31), encoded(32), encoded(33)],
+}
+
+
 @pytest.mark.requirement("crypto.bad-field-named", "crypto.no-box")
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("ciphertext", ""),
-        ("ciphertext", "AA=="),
-        ("ciphertext", encoded(15)),
-        ("ciphertext", "***"),
-        ("ciphertext", "AAA"),
-        ("ciphertext", "AAAA\n"),
-        ("ciphertext", "\N{SNOWMAN}"),
-        ("ciphertext", encoded(4 * LONGEST + 17)),
-        ("nonce", ""),
-        ("nonce", "!"),
-        ("nonce", encoded(23)),
-        ("nonce", encoded(25)),
-        ("sender_public_key", ""),
-        ("sender_public_key", "?" * 44),
-        ("sender_public_key", encoded(31)),
-        ("sender_public_key", encoded(32)),
-        ("sender_public_key", encoded(33)),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [(k, it) for k in BAD_PARTS for it in BAD_PARTS[k]])
 def test_a_bad_part_of_a_payload_is_refused_by_name(field, value):
     with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(None, payload(**{field: value}), LONGEST)

@@ -10,18 +10,16 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.mail import Sent
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
-from tests.mail.support import check_books, opened, payload, waiting
+from tests.mail.support import check_books, opened, payload, refused, waiting
 
 once = pytest.mark.requirement("message.idempotency-key")
 
 
 @once
-async def test_the_same_key_is_answered_with_the_first_message(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_the_same_key_is_answered_with_the_first_message(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k1")
     office.clock.seconds += 60
-    again = await office.mail.send(alice, "@Bob", body="hello", idempotency_key="k1")
-    assert again == first
+    assert (await office.mail.send(alice, "@Bob", body="hello", idempotency_key="k1")) == first
     other = await office.mail.send(alice, "bob", body="hello", idempotency_key="k2")
     assert other.message_id != first.message_id
     plain = await office.mail.send(alice, "bob", body="hello")
@@ -47,8 +45,7 @@ async def test_a_key_is_known_after_a_restart(tmp_path):
 
 
 @once
-async def test_attempts_at_the_same_moment_send_one_message(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_attempts_at_the_same_moment_send_one_message(office, alice, bob):
     attempts = [
         office.mail.send(alice, "bob", body="hello", idempotency_key="k") for _ in range(20)
     ]
@@ -59,8 +56,7 @@ async def test_attempts_at_the_same_moment_send_one_message(office):
 
 
 @once
-async def test_whoever_waits_hears_of_a_repeated_message_once(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_whoever_waits_hears_of_a_repeated_message_once(office, alice, bob):
     await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     await office.read(bob)
     hearing = asyncio.create_task(office.mail.inbox(bob, wait=50))
@@ -71,14 +67,12 @@ async def test_whoever_waits_hears_of_a_repeated_message_once(office):
 
 
 @once
-async def test_a_key_ends_after_a_day_and_is_forgotten(office):
-    alice, _ = await office.people("alice", "bob")
+async def test_a_key_ends_after_a_day_and_is_forgotten(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for number in range(40):
         await office.mail.send(alice, "bob", body="hello", idempotency_key=f"k{number}")
     office.clock.seconds += IDEMPOTENCY_SECONDS - 1
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     office.clock.seconds += 1
     for number in range(3):
         fresh = await office.mail.send(alice, "bob", body="another", idempotency_key=f"k{number}")
@@ -87,18 +81,15 @@ async def test_a_key_ends_after_a_day_and_is_forgotten(office):
 
 
 @once
-async def test_a_clock_that_is_set_back_forgets_no_key(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_clock_that_is_set_back_forgets_no_key(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     assert await office.bodies(bob) == ["hello"]
 
 
 @once
-async def test_a_key_is_its_senders_own(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_key_is_its_senders_own(office, alice, bob, carol):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     other = await office.mail.send(carol, "bob", body="hello", idempotency_key="k")
     assert first.message_id != other.message_id
@@ -106,8 +97,7 @@ async def test_a_key_is_its_senders_own(office):
 
 
 @once
-async def test_a_key_that_comes_with_another_message_is_refused(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_key_that_comes_with_another_message_is_refused(office, alice, bob, carol):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for to, words in (("bob", "goodbye"), ("carol", "hello")):
         with pytest.raises(e.ArgumentInvalid, match="was used for another message") as caught:
@@ -121,8 +111,7 @@ async def test_a_key_that_comes_with_another_message_is_refused(office):
 
 @once
 @pytest.mark.parametrize("key", ["", "k" * 256], ids=["empty", "too long"])
-async def test_a_key_has_1_to_255_characters(office, key):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_key_has_1_to_255_characters(office, alice, bob, key):
     sent = await office.mail.send(alice, "bob", body="hello", idempotency_key="k" * 255)
     with pytest.raises(e.ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"):
         await office.mail.send(alice, "bob", body="hello", idempotency_key=key)
@@ -132,18 +121,15 @@ async def test_a_key_has_1_to_255_characters(office, key):
 
 
 @once
-async def test_a_reply_has_its_key_too(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_reply_has_its_key_too(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="hello")
     first = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
-    again = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")) == first
     assert await office.bodies(alice) == ["yes"]
 
 
 @once
-async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office, alice, bob):
     boxes = [payload(nonce=letter * 31 + "A") for letter in "AB"]
     answers = [
         await office.mail.send(alice, "bob", encrypted_payload=box, idempotency_key="k")
@@ -168,17 +154,14 @@ async def test_a_repeated_message_is_answered_whatever_has_changed_since(office,
     with pytest.raises(e.CannotSend):
         await office.mail.send(alice, "bob", body="hello", idempotency_key="another")
     monkeypatch.setattr(office.mail._quotas, "check_disk", full)
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     assert await office.bodies(bob) == []
 
 
 @once
-async def test_what_was_refused_can_be_tried_again_under_its_key(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_what_was_refused_can_be_tried_again_under_its_key(office, alice, bob):
     await office.accounts.block(bob, "alice")
-    with pytest.raises(e.CannotSend):
-        await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
+    await refused(office.mail.send(alice, "bob", body="hello", idempotency_key="k"), e.CannotSend)
     await office.accounts.unblock(bob, "alice")
     await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     assert await office.bodies(bob) == ["hello"]

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,16 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.store import Synchronous, find_faults
 from tests.amounts import few, times
-from tests.mail.support import SECONDS, PostOffice, check_books, opened
+from tests.mail.support import SECONDS, PostOffice, check_books, opened, pages
 from tests.store.disk import Disk
 
 pytestmark = pytest.mark.sqlite("cuts the power of its disk")
 
 WRITERS = 5
 PEOPLE = ("ann", "ben", "cat")
+
+
+MANY_MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 100 + times(20))]
 
 
 class Outage:
@@ -86,13 +90,9 @@ async def found_after(outage: Outage) -> Counter[tuple[str, str | None]]:
             account = await office.accounts.account(user_id)
             assert account is not None
             for thread in (await office.mail.threads(account)).threads:
-                cursor = None
-                while True:
-                    page = (await office.mail.thread(account, thread.id, cursor=cursor)).page
+                ask = partial(office.mail.inbox, account, thread_id=thread.id, peek=True)
+                async for page in pages(ask):
                     copies.update((message.id, message.body) for message in page.messages)
-                    cursor = page.next_cursor
-                    if cursor is None:
-                        break
         return copies
 
 
@@ -122,17 +122,10 @@ def test_every_acknowledged_message_survives_a_loss_of_power(tmp_path):
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", [*few(range(4), 2), *MANY_MORE])
 def test_nothing_acknowledged_is_lost_and_nothing_half_there_whatever_reached_the_disk(
     tmp_path, seed
 ):
-    chance = random.Random(seed)
-    check(*lose_power(tmp_path, chance.randint(40, 140), chance))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-def test_it_holds_in_many_more_ways_to_lose_power(tmp_path, seed):
     chance = random.Random(seed)
     check(*lose_power(tmp_path, chance.randint(40, 140), chance))
 

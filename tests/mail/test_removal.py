@@ -9,23 +9,17 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import GONE_HANDLE
-from tests.mail.support import NOON, PostOffice, check_books
+from tests.mail.support import NOON, PostOffice, check_books, refused
 
-COUNTS = {
-    "messages": "SELECT COUNT(*) FROM messages",
-    "copies": "SELECT COUNT(*) FROM copies",
-    "threads": "SELECT COUNT(*) FROM threads",
-    "members": "SELECT COUNT(*) FROM members",
-}
+TABLES = ("messages", "copies", "threads", "members")
 
 
 async def counts(office: PostOffice) -> dict[str, int]:
-    return {name: (await office.rows(sql))[0][0] for name, sql in COUNTS.items()}
+    return {it: (await office.rows(f"SELECT COUNT(*) FROM {it}"))[0][0] for it in TABLES}
 
 
 @pytest.mark.requirement("delete.message")
-async def test_a_deleted_message_stays_with_the_other_side(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_deleted_message_stays_with_the_other_side(office, alice, bob):
     sent = await office.write_some(alice, bob, 3)
     await office.mail.delete_message(bob, sent[1].message_id)
     assert await office.bodies(bob) == ["number 2", "number 0"]
@@ -36,8 +30,7 @@ async def test_a_deleted_message_stays_with_the_other_side(office):
 
 
 @pytest.mark.requirement("delete.message")
-async def test_a_message_that_both_deleted_is_gone(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_message_that_both_deleted_is_gone(office, alice, bob):
     sent = await office.write_some(alice, bob, 2)
     for reader in (alice, bob):
         await office.mail.delete_message(reader, sent[0].message_id)
@@ -45,8 +38,7 @@ async def test_a_message_that_both_deleted_is_gone(office):
     await check_books(office)
 
 
-async def test_the_preview_and_place_of_a_thread_follow_what_is_left(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_the_preview_and_place_of_a_thread_follow_what_is_left(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="between")
     office.clock.seconds += 5
@@ -58,29 +50,23 @@ async def test_the_preview_and_place_of_a_thread_follow_what_is_left(office):
     assert (await office.mail.threads(alice)).threads[0].last_message_body == "two"
 
 
-async def test_an_urgent_message_that_is_deleted_unread_counts_no_more(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_an_urgent_message_that_is_deleted_unread_counts_no_more(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="now!", priority="urgent")
     await office.mail.delete_message(bob, sent.message_id)
     digest = await office.mail.digest(bob)
     assert (digest.total_unread, digest.urgent_count, digest.recent_senders) == (0, 0, [])
 
 
-async def test_nobody_deletes_what_is_not_theirs_or_not_there(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_nobody_deletes_what_is_not_theirs_or_not_there(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="one")
-    with pytest.raises(e.AccessDenied):
-        await office.mail.delete_message(carol, sent.message_id)
-    with pytest.raises(e.MessageNotFound):
-        await office.mail.delete_message(carol, str(uuid.uuid4()))
+    await refused(office.mail.delete_message(carol, sent.message_id), e.AccessDenied)
+    await refused(office.mail.delete_message(carol, str(uuid.uuid4())), e.MessageNotFound)
     await office.mail.delete_message(bob, sent.message_id)
-    with pytest.raises(e.MessageNotFound):
-        await office.mail.delete_message(bob, sent.message_id)
+    await refused(office.mail.delete_message(bob, sent.message_id), e.MessageNotFound)
     assert await office.bodies(alice, thread_id=sent.thread_id) == ["one"]
 
 
-async def test_the_subject_goes_with_the_message_it_is_part_of(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_the_subject_goes_with_the_message_it_is_part_of(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="the subject")
     await office.mail.send(alice, "bob", body="more")
     await office.mail.delete_message(bob, first.message_id)
@@ -94,8 +80,7 @@ async def test_the_subject_goes_with_the_message_it_is_part_of(office):
 
 
 @pytest.mark.requirement("delete.thread")
-async def test_a_deleted_thread_stays_with_the_other_side(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_deleted_thread_stays_with_the_other_side(office, alice, bob):
     sent = await office.write_some(alice, bob, 3)
     await office.mail.send(bob, "alice", body="an answer")
     await office.mail.delete_thread(bob, sent[0].thread_id)
@@ -108,10 +93,8 @@ async def test_a_deleted_thread_stays_with_the_other_side(office):
         office.mail.delete_thread(bob, sent[0].thread_id),
         office.mail.star(bob, sent[0].thread_id),
     ):
-        with pytest.raises(e.ThreadNotFound):
-            await reading
-    with pytest.raises(e.MessageNotFound):
-        await office.mail.reply(bob, sent[0].message_id, body="hm")
+        await refused(reading, e.ThreadNotFound)
+    await refused(office.mail.reply(bob, sent[0].message_id, body="hm"), e.MessageNotFound)
     assert len(await office.bodies(alice, thread_id=sent[0].thread_id)) == 4
     [thread] = (await office.mail.threads(alice)).threads
     assert (thread.subject, thread.unread_count) == ("number 0", 1)
@@ -120,8 +103,7 @@ async def test_a_deleted_thread_stays_with_the_other_side(office):
 
 @pytest.mark.requirement("delete.thread-then-message")
 @pytest.mark.parametrize("writer", ["alice", "bob"])
-async def test_a_new_message_brings_the_thread_back_without_its_history(office, writer):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_new_message_brings_the_thread_back_without_its_history(office, alice, bob, writer):
     sent = await office.write_some(alice, bob, 3)
     await office.mail.mute(bob, sent[0].thread_id)
     await office.mail.delete_thread(bob, sent[0].thread_id)
@@ -139,14 +121,12 @@ async def test_a_new_message_brings_the_thread_back_without_its_history(office, 
     await check_books(office)
 
 
-async def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(office, alice, bob):
     sent = await office.write_some(alice, bob, 3)
     for reader in (alice, bob):
         await office.mail.delete_thread(reader, sent[0].thread_id)
     assert set((await counts(office)).values()) == {0}
-    new = await office.mail.send(bob, "alice", body="anew")
-    assert new.thread_id != sent[0].thread_id
+    assert (await office.mail.send(bob, "alice", body="anew")).thread_id != sent[0].thread_id
     assert (await office.mail.threads(alice)).threads[0].subject == "anew"
 
 
@@ -165,8 +145,7 @@ async def test_what_the_one_left_behind_and_the_other_deleted_piece_by_piece_is_
 
 
 @pytest.mark.requirement("delete.account")
-async def test_with_an_account_goes_all_it_sent_and_had(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_with_an_account_goes_all_it_sent_and_had(office, alice, bob, carol):
     sent = await office.write_some(alice, bob, 2)
     answer = await office.mail.send(bob, "alice", body="from bob")
     await office.mail.send(alice, "carol", body="only alice wrote here")
@@ -182,15 +161,13 @@ async def test_with_an_account_goes_all_it_sent_and_had(office):
     [message] = (await office.mail.inbox(bob, thread_id=sent[0].thread_id)).messages
     assert (message.body, message.to_handle) == ("from bob", GONE_HANDLE)
     assert (await office.mail.threads(carol)).threads == []
-    with pytest.raises(e.UserNotFound):
-        await office.mail.reply(bob, answer.message_id, body="still there?")
+    await refused(office.mail.reply(bob, answer.message_id, body="still there?"), e.UserNotFound)
     assert await counts(office) == {"messages": 1, "copies": 1, "threads": 1, "members": 1}
     await check_books(office)
 
 
 @pytest.mark.requirement("delete.account")
-async def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(office, alice, bob):
     sent = await office.write_some(alice, bob, 2)
     await office.mail.delete_thread(alice, sent[0].thread_id)
     assert len(await office.bodies(bob)) == 2
@@ -199,8 +176,7 @@ async def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(offic
     assert (await counts(office))["messages"] == 0
 
 
-async def test_when_both_accounts_are_deleted_nothing_is_left(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_when_both_accounts_are_deleted_nothing_is_left(office, alice, bob):
     await office.write_some(alice, bob, 2)
     await office.write_some(bob, alice, 2)
     for account in (alice, bob):
@@ -208,8 +184,7 @@ async def test_when_both_accounts_are_deleted_nothing_is_left(office):
     assert set((await counts(office)).values()) == {0}
 
 
-async def test_the_books_are_right_after_everything_at_once(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_the_books_are_right_after_everything_at_once(office, alice, bob, carol):
     sent = await office.write_some(alice, bob, 30)
     pages = [await office.mail.inbox(bob, limit=n) for n in (5, 20, 10)]
     await asyncio.gather(
@@ -228,8 +203,7 @@ async def test_the_books_are_right_after_everything_at_once(office):
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_mail_expires_for_both_sides_only_when_it_is_told_to(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_mail_expires_for_both_sides_only_when_it_is_told_to(office, alice, bob):
     for second in range(6):
         office.clock.seconds = NOON + second
         sent = await office.mail.send(alice, "bob", body=f"at {second}", priority="urgent")

@@ -15,8 +15,7 @@ from tests.mcp_harness import Person, meeting, until
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office, alice, bob):
     for day in range(10):
         office.clock.seconds = NOON + day * DAY
         await office.mail.send(alice, "bob", body=f"day {day}")
@@ -31,8 +30,7 @@ async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office):
 
 
 @pytest.mark.requirement("delete.retention", "paging.clock-set-back")
-async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(office, alice, bob):
     for days in (365, 0, 1):
         office.clock.seconds = NOON + days * DAY
         letters = [f"day {days}, {number}" for number in range(MAX_OLD_REMOVED + 1)]
@@ -49,8 +47,7 @@ async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(offi
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_without_days_everything_is_kept(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_without_days_everything_is_kept(office, alice, bob):
     await office.write_some(alice, bob, 3)
     office.clock.seconds += 10**10
     retention = Retention(office.mail, office.clock, keep_days=0)
@@ -59,18 +56,12 @@ async def test_without_days_everything_is_kept(office):
     assert len(await office.bodies(bob)) == 3
 
 
-async def test_much_of_it_goes_in_small_transactions(office):
-    alice, _ = await office.people("alice", "bob")
-    await asyncio.gather(
-        *(
-            office.mail.send(alice, "bob", body=f"{number}")
-            for number in range(2 * MAX_OLD_REMOVED + 1)
-        )
-    )
+async def test_much_of_it_goes_in_small_transactions(office, alice, bob):
+    numbers = range(2 * MAX_OLD_REMOVED + 1)
+    await asyncio.gather(*(office.mail.send(alice, "bob", body=f"{number}") for number in numbers))
     office.clock.seconds += 2 * DAY
     commits = office.store.stats().commits
-    retention = Retention(office.mail, office.clock, keep_days=1)
-    assert await retention.tidy() == 2 * MAX_OLD_REMOVED + 1
+    assert await Retention(office.mail, office.clock, keep_days=1).tidy() == 2 * MAX_OLD_REMOVED + 1
     assert office.store.stats().commits == commits + 3
     assert await office.rows("SELECT seq FROM messages") == []
     await check_books(office)

@@ -101,8 +101,7 @@ async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(office):
         sending.cancel()
         await asyncio.wait([sending])
         await office.mail.mark_delivered(ada, (1,))  # Committed after what came before it.
-        shown = (await office.mail.threads(bob)).threads
-        assert shown == (await stored.threads(bob)).threads
+        assert (await office.mail.threads(bob)).threads == (await stored.threads(bob)).threads
 
 
 async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(office):

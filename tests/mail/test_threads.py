@@ -9,14 +9,13 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import STATES
-from tests.mail.support import NOON, payload
+from tests.mail.support import NOON, payload, refused
 
 ACTIONS = {"archive": "archived", "star": "starred", "mute": "muted"}
 
 
 @pytest.mark.requirement("tool.threads.output", "thread.new-members")
-async def test_a_thread_is_shown_with_the_members_of_the_specification(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_thread_is_shown_with_the_members_of_the_specification(office, alice, bob):
     await office.accounts.set_profile(alice, display_name="Alice Liddell")
     sent = await office.mail.send(alice, "bob", body="hello")
     [thread] = (await office.mail.threads(bob)).threads
@@ -38,8 +37,7 @@ async def test_a_thread_is_shown_with_the_members_of_the_specification(office):
 
 
 @pytest.mark.requirement("thread.subject")
-async def test_the_subject_is_the_first_fifty_characters_and_stays(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_the_subject_is_the_first_fifty_characters_and_stays(office, alice, bob):
     text = "\N{GRINNING FACE}" * 49 + "xyz"
     await office.mail.send(alice, "bob", body=text)
     await office.mail.send(bob, "alice", body="an answer")
@@ -49,8 +47,7 @@ async def test_the_subject_is_the_first_fifty_characters_and_stays(office):
 
 
 @pytest.mark.requirement("thread.subject", "thread.preview")
-async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(office, alice, bob):
     await office.mail.send(alice, "bob", encrypted_payload=payload())
     [thread] = (await office.mail.threads(bob)).threads
     assert (thread.subject, thread.last_message_body) == ("", None)
@@ -60,20 +57,17 @@ async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(o
 
 
 @pytest.mark.requirement("thread.preview")
-async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(office, alice, bob):
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="two")
     for reader in (alice, bob):
         assert (await office.mail.threads(reader)).threads[0].last_message_body == "two"
     await office.mail.send(bob, "alice", body="x" * 10_000)
-    preview = (await office.mail.threads(alice)).threads[0].last_message_body
-    assert preview == "x" * 499 + "…"
+    assert (await office.mail.threads(alice)).threads[0].last_message_body == "x" * 499 + "…"
 
 
 @pytest.mark.requirement("thread.order", "tool.threads.order")
-async def test_the_thread_with_the_newest_message_comes_first(office):
-    alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
+async def test_the_thread_with_the_newest_message_comes_first(office, alice, bob, carol, dave):
     for sender in (bob, carol, dave):
         await office.mail.send(sender, "alice", body="hello")
     await office.mail.send(alice, "bob", body="you first")
@@ -82,15 +76,13 @@ async def test_the_thread_with_the_newest_message_comes_first(office):
 
 
 @pytest.mark.requirement("thread.order")
-async def test_a_thread_without_messages_stands_where_it_began(office):
-    alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
+async def test_a_thread_without_messages_stands_where_it_began(office, alice, bob, carol, dave):
     first = await office.mail.send(bob, "alice", body="one")
     office.clock.seconds += 1
     for sender in (carol, dave):
         await office.mail.send(sender, "alice", body="hello")
     office.clock.seconds += 1
-    last = await office.mail.send(bob, "alice", body="two")
-    for message in (first, last):
+    for message in (first, (await office.mail.send(bob, "alice", body="two"))):
         await office.mail.delete_message(alice, message.message_id)
     threads = (await office.mail.threads(alice)).threads
     assert [thread.other_handle for thread in threads] == ["dave", "carol", "bob"]
@@ -111,14 +103,12 @@ async def test_threads_come_in_pages_of_a_hundred_unless_told(office):
     seen = [thread.other_handle for thread in (*page.threads, *rest.threads)]
     assert seen == [f"user_{n}" for n in reversed(range(105))]
     assert rest.next_cursor is None
-    with pytest.raises(e.ArgumentInvalid):
-        await office.mail.threads(alice, limit=101)
+    await refused(office.mail.threads(alice, limit=101), e.ArgumentInvalid)
 
 
 @pytest.mark.requirement("thread.states", "tool.archive.undo", "tool.star.undo", "tool.mute.undo")
 @pytest.mark.parametrize(("action", "state"), ACTIONS.items())
-async def test_a_state_is_set_and_undone_for_one_side_alone(office, action, state):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_state_is_set_and_undone_for_one_side_alone(office, alice, bob, action, state):
     sent = await office.mail.send(alice, "bob", body="hello")
     change = getattr(office.mail, action)
     changed = await change(bob, sent.thread_id)
@@ -148,9 +138,8 @@ async def test_threads_are_filtered_by_state(office):
 @pytest.mark.requirement("thread.archived-returns", "thread.state-never-blocks")
 @pytest.mark.parametrize("sender", ["alice", "bob"])
 async def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_other(
-    office, sender
+    office, alice, bob, sender
 ):
-    alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="one")
     for action, state in (("archive", "active"), ("star", "starred"), ("mute", "muted")):
         await getattr(office.mail, action)(bob, sent.thread_id)
@@ -161,8 +150,7 @@ async def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_
 
 
 @pytest.mark.requirement("thread.unread")
-async def test_unread_counts_what_the_other_side_sent(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_unread_counts_what_the_other_side_sent(office, alice, bob):
     await office.write_some(alice, bob, 3)
     await office.write_some(bob, alice, 2)
     assert (await office.mail.threads(bob)).threads[0].unread_count == 3
@@ -170,8 +158,7 @@ async def test_unread_counts_what_the_other_side_sent(office):
 
 
 @pytest.mark.requirement("tool.mark-read.marks-all", "thread.last-read-at")
-async def test_marking_a_thread_read_leaves_nothing_of_it_unread(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_marking_a_thread_read_leaves_nothing_of_it_unread(office, alice, bob, carol):
     sent = await office.write_some(alice, bob, 5)
     await office.write_some(carol, bob, 2)
     await office.read(bob, limit=4)
@@ -204,19 +191,15 @@ async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unre
     "tool.mark-read.errors", "tool.archive.errors", "tool.star.errors", "tool.mute.errors"
 )
 @pytest.mark.parametrize("action", ["mark_read", *ACTIONS, "delete_thread", "thread"])
-async def test_threads_of_others_and_of_nobody_are_left_alone(office, action):
-    alice, _, carol = await office.people("alice", "bob", "carol")
+async def test_threads_of_others_and_of_nobody_are_left_alone(office, alice, bob, carol, action):
     sent = await office.mail.send(alice, "bob", body="hello")
     act = getattr(office.mail, action)
-    with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
-        await act(carol, sent.thread_id)
-    with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
-        await act(carol, str(uuid.uuid4()))
+    await refused(act(carol, sent.thread_id), e.AccessDenied, r"^Access denied\.$")
+    await refused(act(carol, str(uuid.uuid4())), e.ThreadNotFound, r"^Thread not found\.$")
 
 
 @pytest.mark.requirement("tool.digest.output", "tool.digest.marks-nothing")
-async def test_the_digest_counts_what_is_unread(office):
-    alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
+async def test_the_digest_counts_what_is_unread(office, alice, bob, carol, dave):
     await office.mail.send(bob, "alice", body="one", priority="urgent")
     await office.mail.send(carol, "alice", body="two")
     await office.mail.send(bob, "alice", body="three", priority="urgent")
@@ -249,8 +232,7 @@ async def test_the_digest_says_how_many_senders_it_leaves_out(office):
     assert digest.more_senders == 2
 
 
-async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(office, alice, bob):
     one = await office.mail.send(alice, "bob", body="one")
     await office.change("UPDATE threads SET subject = 'AAAA'")
     [thread] = (await office.mail.threads(bob)).threads
@@ -259,8 +241,7 @@ async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(of
     assert (await office.mail.threads(bob)).threads[0].last_message_body is None
 
 
-async def test_a_thread_is_read_page_by_page_with_its_summary(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_thread_is_read_page_by_page_with_its_summary(office, alice, bob):
     sent = await office.write_some(alice, bob, 3)
     first = await office.mail.thread(bob, sent[0].thread_id, limit=2)
     assert first.thread.subject == "number 0"

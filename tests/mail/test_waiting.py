@@ -14,47 +14,39 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.mail import MailPage, subject_of_mailbox
 from folkmoot.store import look_up
-from tests.mail.support import PostOffice, waiting
+from tests.mail.support import PostOffice, refused, waiting
 
 LONG = 55
 SHORT = 0.05
 
 
-class Waiter:
-    """Someone who waits in a task of their own."""
-
-    def __init__(self, task: asyncio.Task[MailPage]) -> None:
-        self.task = task
-
-    async def bodies(self) -> list[str | None]:
-        return [message.body for message in (await self.task).messages]
+async def bodies(task: asyncio.Task[MailPage]) -> list[str | None]:
+    return [message.body for message in (await task).messages]
 
 
 @asynccontextmanager
 async def waiter(
     office: PostOffice, reader: Account, *, wait: float = LONG, thread_id: str | None = None
-) -> AsyncIterator[Waiter]:
+) -> AsyncIterator[asyncio.Task[MailPage]]:
     before = office.bus.subscriptions
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(office.mail.inbox(reader, wait=wait, thread_id=thread_id))
         await waiting(office, before + 1)
-        yield Waiter(task)
+        yield task
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_with_the_new_message_alone(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_ends_with_the_new_message_alone(office, alice, bob):
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     async with waiter(office, bob) as waiting_bob:
         await office.mail.send(alice, "bob", body="new")
-        assert await waiting_bob.bodies() == ["new"]
+        assert await bodies(waiting_bob) == ["new"]
     assert office.bus.subscriptions == 0
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_empty_when_nothing_comes(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_ends_empty_when_nothing_comes(office, alice, bob):
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
@@ -62,8 +54,7 @@ async def test_a_wait_ends_empty_when_nothing_comes(office):
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="unread and old")
     newer = await office.write_some(carol, bob, 60)
     await office.mail.mark_read(bob, newer[0].thread_id)
@@ -74,27 +65,24 @@ async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office):
 
 
 @pytest.mark.parametrize("wait", [-1, 55.5, 1e9, float("nan"), float("inf")])
-async def test_nobody_waits_longer_than_fifty_five_seconds(office, wait):
-    [bob] = await office.people("bob")
+async def test_nobody_waits_longer_than_fifty_five_seconds(office, bob, wait):
     with pytest.raises(e.ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
         await office.mail.inbox(bob, wait=wait)
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
-        waiting_bob.task.cancel()
+        waiting_bob.cancel()
     async with waiter(office, bob) as waiting_bob:
         await office.mail.send(alice, "bob", body="new")
-        await waiting_bob.bodies()
+        await bodies(waiting_bob)
     assert office.bus.subscriptions == 0
     assert (await office.mail.digest(bob)).total_unread == 1
 
 
 @pytest.mark.requirement("thread.muted-no-notice")
-async def test_a_muted_thread_ends_no_wait(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_muted_thread_ends_no_wait(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="old")
     await office.mail.mute(bob, sent.thread_id)
     assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
@@ -103,14 +91,13 @@ async def test_a_muted_thread_ends_no_wait(office):
         waiter(office, bob, wait=SHORT * 4, thread_id=sent.thread_id) as there,
     ):
         await office.mail.send(alice, "bob", body="muted")
-        assert await there.bodies() == []
-        assert not anywhere.task.done()
+        assert await bodies(there) == []
+        assert not anywhere.done()
         await office.mail.send(carol, "bob", body="loud")
-        assert await anywhere.bodies() == ["loud", "muted", "old"]
+        assert await bodies(anywhere) == ["loud", "muted", "old"]
 
 
-async def test_a_wait_for_one_thread_is_not_ended_by_another(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     async with waiter(office, bob, thread_id=sent.thread_id) as there:
@@ -118,14 +105,12 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office):
         await office.mail.star(bob, sent.thread_id)
         await office.mail.send(bob, "alice", body="my own")
         await office.mail.send(alice, "bob", body="here")
-        assert await there.bodies() == ["here"]
-    with pytest.raises(e.ThreadNotFound):
-        await office.mail.inbox(bob, wait=LONG, thread_id="nowhere")
+        assert await bodies(there) == ["here"]
+    await refused(office.mail.inbox(bob, wait=LONG, thread_id="nowhere"), e.ThreadNotFound)
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office, alice, bob):
     everything = await office.bus.subscribe("mail.*")
     sent = await office.mail.send(alice, "bob", body="secret")
     await office.mail.mute(bob, sent.thread_id)
@@ -146,8 +131,7 @@ async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office):
 
 
 @pytest.mark.requirement("notice.changes")
-async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office, alice, bob):
     one, two, three, old = [
         await office.mail.send(alice, "bob", body=f"number {number}") for number in range(4)
     ]
@@ -183,24 +167,22 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
         assert heard == {subject_of_mailbox(each.id) for each in mailboxes}
 
 
-async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         await office.bus.close()
-        assert await waiting_bob.bodies() == []
+        assert await bodies(waiting_bob) == []
     await office.mail.send(alice, "bob", body="kept")
     assert await office.bodies(bob) == ["kept"]
 
 
-async def test_whoever_missed_the_news_looks_again(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_whoever_missed_the_news_looks_again(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         for _ in range(2_000):  # more than a subscription holds
             await office.bus.publish(
                 subject_of_mailbox(bob.id), {"seq": 0, "thread_id": "", "muted": True}
             )
         await office.mail.send(alice, "bob", body="new")
-        assert await waiting_bob.bodies() == ["new"]
+        assert await bodies(waiting_bob) == ["new"]
 
 
 async def test_many_wait_at_once_and_each_gets_their_own(office):
@@ -217,8 +199,7 @@ async def test_many_wait_at_once_and_each_gets_their_own(office):
 
 
 @pytest.mark.sqlite("reads its file")
-async def test_what_is_published_is_committed_already(office):
-    alice, _ = await office.people("alice", "bob")
+async def test_what_is_published_is_committed_already(office, alice, bob):
     stored: list[Any] = []
 
     def looked_up(_: Event) -> None:

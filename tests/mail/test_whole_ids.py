@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core import errors as e
+from tests.mail.support import refused
 
 
-async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office, alice, bob, carol):
     name = (await office.mail.send(alice, "bob", body="hello")).message_id
     for whose in (alice, bob):
         for given in (name[:8], f" {name[:9].upper()}", name[:35]):
             assert await office.mail.whole_id(whose, given) == name
-    with pytest.raises(e.MessageNotFound):
-        await office.mail.whole_id(carol, name[:8])
+    await refused(office.mail.whole_id(carol, name[:8]), e.MessageNotFound)
     # Too little to name a message, and what is no beginning, are left to whoever looks it up.
     for given in (name[:7], name, "nothing", ""):
         assert await office.mail.whole_id(bob, given) == given

@@ -258,32 +258,20 @@ class Talk(RuleBasedStateMachine):
     )
     def asks(self, owner: str, method: str, level: str | None, token: bool, able: bool) -> None:
         self.ids += 1
-        self.known[self.ids] = asked(
-            self.peer,
-            self.ids,
-            method,
-            owner=owner,
-            level=level,
-            token=self.ids if token else None,
-            capabilities=FORM if able else {},
-            now=self.now,
-        )
+        offers = {"token": self.ids if token else None, "capabilities": FORM if able else {}}
+        told = {"owner": owner, "level": level, "now": self.now, **offers}
+        self.known[self.ids] = asked(self.peer, self.ids, method, **told)
 
     @precondition(lambda self: self.known)
-    @rule(which=st.integers(0, 20))
-    def leaves(self, which: int) -> None:
-        self.peer.cancel(self._pick(which), self.now)
-
-    @precondition(lambda self: self.known)
-    @rule(which=st.integers(0, 20))
-    def parks(self, which: int) -> None:
-        self.peer.park(self._pick(which))
-
-    @precondition(lambda self: self.known)
-    @rule(which=st.integers(0, 20))
-    def comes_back(self, which: int) -> None:
+    @rule(which=st.integers(0, 20), how=st.sampled_from(("leaves", "parks", "comes back")))
+    def changes(self, which: int, how: str) -> None:
         call = self._pick(which)
-        self.peer.resume(call, self.now, level="debug", capabilities=FORM, seconds=1, slot=None)
+        if how == "leaves":
+            self.peer.cancel(call, self.now)
+        elif how == "parks":
+            self.peer.park(call)
+        else:
+            self.peer.resume(call, self.now, level="debug", capabilities=FORM, seconds=1, slot=None)
 
     @precondition(lambda self: self.known)
     @rule(which=st.integers(0, 20))

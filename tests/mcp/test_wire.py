@@ -47,11 +47,3 @@ def test_no_other_file_spells_a_name_of_mcp():
         if names := spelled_in(path.read_text()):
             spelled[str(where)] = sorted(names)
     assert spelled == {}, "use the names of folkmoot.mcp.wire"
-
-
-def test_the_search_sees_text_bytes_and_headers_in_any_case():
-    module = (
-        'A = "tools/call"\nB = (b"mcp-session-id",)\nC = {"Mcp-Name": 1}\n"""tools/call in prose"""'
-    )
-    assert spelled_in(module) == {"tools/call", "mcp-session-id", "Mcp-Name"}
-    assert spelled_in('KEY = "io.modelcontextprotocol/new"') == {"io.modelcontextprotocol/new"}

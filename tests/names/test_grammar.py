@@ -43,16 +43,7 @@ NAMESPACES = {
     None: ["abc", "a1b", "a" * 20, "coda"],
     "namespace-length": ["ab", "", "a" * 21],
     "namespace-start": ["1abc"],
-    "namespace-characters": [
-        "my_project",
-        "my-project",
-        "_abc",
-        "Abc",
-        "abc\n",
-        "abc ",
-        "abé",
-        "ab\u0661",
-    ],
+    "namespace-characters": ["my_project", "_abc", "Abc", "abc\n", "abc ", "abé", "ab\u0661"],
 }
 
 
@@ -76,69 +67,47 @@ def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool, rule):
     assert rule_of("tool", f"myproject:{tool}") == rule
 
 
-@pytest.mark.requirement("names.tool-valid-examples")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "projecta:generate_content",
-        "myproject:create_task",
-        "acmetools:list_docs",
-        "workflow:execute",
-    ],
-)
-def test_the_specifications_valid_tool_names_are_accepted(name):
-    assert rule_of("tool", name) is None
+EXAMPLES = {
+    "tool": {
+        None: [
+            "projecta:generate_content", "myproject:create_task", "acmetools:list_docs",
+            "workflow:execute",
+        ],
+        "namespace-characters": ["MyProject:CreateTask", "my-project:create-task"],
+        "tool-characters": ["myproject:create-task"],
+        "namespace-length": ["mp:tool"],
+        "missing-namespace": ["create_task", ":create_task"],
+    },
+    "uri": {
+        None: [
+            "myproject://templates/daily-report.md", "myproject://configs/settings.json",
+            "projecta://capabilities/server", "datatools://docs/abc123/tables/grid-1?limit=100",
+            "myproject://artifacts/2024-01/report-v2.pdf",
+        ],
+        "uri-separator": [
+            "myproject/templates/daily-report.md", "myproject:templates/daily-report.md",
+        ],
+        "namespace-characters": [
+            "MyProject://Templates/DailyReport.md", "my-project://templates/daily report",
+        ],
+        "type-characters": ["myproject://Templates/daily-report.md"],
+        "id-characters": [
+            "myproject://templates/DailyReport.md", "myproject://templates/daily report",
+        ],
+        "missing-namespace": [
+            "templates/daily-report.md", "/templates/daily-report", "://templates/daily-report",
+        ],
+    },
+}  # fmt: skip
+"""Those of the specification, by the rule that they break, and what follows from them."""
 
 
-@pytest.mark.requirement("names.tool-invalid-examples")
-@pytest.mark.parametrize(
-    ("name", "reason", "rule"),
-    [
-        ("MyProject:CreateTask", "Uppercase not allowed", "namespace-characters"),
-        ("my-project:create-task", "Hyphens not allowed", "namespace-characters"),
-        ("myproject:create-task", "Hyphens not allowed in tool_name", "tool-characters"),
-        ("mp:tool", "Namespace too short (< 3 chars)", "namespace-length"),
-        ("create_task", "Missing namespace prefix", "missing-namespace"),
-        (":create_task", "Missing namespace prefix", "missing-namespace"),
-    ],
-)
-def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(name, reason, rule):
-    assert rule_of("tool", name) == rule, reason
-
-
-@pytest.mark.requirement("names.uri-valid-examples")
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "myproject://templates/daily-report.md",
-        "myproject://configs/settings.json",
-        "projecta://capabilities/server",
-        "datatools://docs/abc123/tables/grid-1?limit=100",
-        "myproject://artifacts/2024-01/report-v2.pdf",
-    ],
-)
-def test_the_specifications_valid_uris_are_accepted(uri):
-    assert rule_of("uri", uri) is None
-
-
-@pytest.mark.requirement("names.uri-invalid-examples")
-@pytest.mark.parametrize(
-    ("uri", "reason", "rule"),
-    [
-        ("myproject/templates/daily-report.md", "Missing ://", "uri-separator"),
-        ("MyProject://Templates/DailyReport.md", "Uppercase not allowed", "namespace-characters"),
-        ("myproject://Templates/daily-report.md", "Uppercase not allowed", "type-characters"),
-        ("myproject://templates/DailyReport.md", "Uppercase not allowed", "id-characters"),
-        ("my-project://templates/daily report", "Spaces not allowed", "namespace-characters"),
-        ("myproject://templates/daily report", "Spaces not allowed", "id-characters"),
-        ("templates/daily-report.md", "Missing namespace", "missing-namespace"),
-        ("/templates/daily-report", "Ambiguous namespace", "missing-namespace"),
-        ("://templates/daily-report", "Missing namespace", "missing-namespace"),
-        ("myproject:templates/daily-report.md", "Missing ://", "uri-separator"),
-    ],
-)
-def test_the_specifications_invalid_uris_are_refused_for_its_reasons(uri, reason, rule):
-    assert rule_of("uri", uri) == rule, reason
+@pytest.mark.requirement("names.tool-valid-examples", "names.tool-invalid-examples")
+@pytest.mark.requirement("names.uri-valid-examples", "names.uri-invalid-examples")
+@pytest.mark.parametrize("what", EXAMPLES)
+def test_the_specifications_examples_are_accepted_or_refused_for_its_reasons(what):
+    for rule, name in cases(EXAMPLES[what]):
+        assert rule_of(what, name) == rule, name
 
 
 RESTS = {
@@ -160,28 +129,11 @@ def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest, rule):
 
 
 QUERIES = {
-    None: [
-        "a=b",
-        "a=",
-        "format=json&limit=10",
-        "X-y.z_1=%C3%A9%20%26",
-        "since=2026-01-02T03:04:05&path=docs/a,b",
-    ],
+    None: ["a=b", "a=", "X-y.z_1=%C3%A9%20%26", "since=2026-01-02T03:04:05&path=docs/a,b"],
     "query-pair": ["", "a", "=b", "a=b&", "a=b&&c=d"],
     "query-key": ["a b=c", "é=c", "a%20b=c"],
     "query-repeated": ["a=b&a=c"],
-    "query-value": [
-        "a=b c",
-        "a=b+c",
-        "a=b=c",
-        "a=b#c",
-        "a=é",
-        "a=%",
-        "a=%4",
-        "a=%zz",
-        "a=%FF",
-        "a=b\n",
-    ],
+    "query-value": ["a=b c", "a=b+c", "a=b=c", "a=b#c", "a=é", "a=%4", "a=%zz", "a=%FF", "a=b\n"],
 }
 
 

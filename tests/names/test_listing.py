@@ -69,10 +69,8 @@ def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path):
     text = "# The shop's names\n\nshop:buy\nshop:sell  # Deprecated, removed in 1.2\nshop://a/{b}\n"
     project = read(tmp_path, "names.txt", text)
     assert [(each.kind, each.name, each.line) for each in project.declared] == [
-        ("tool", "shop:buy", 3),
-        ("tool", "shop:sell", 4),
-        ("template", "shop://a/{b}", 5),
-    ]
+        ("tool", "shop:buy", 3), ("tool", "shop:sell", 4), ("template", "shop://a/{b}", 5),
+    ]  # fmt: skip
     assert project.declared[1].deprecation == DeclaredDeprecation(removed_in="1.2")
     again = read(tmp_path, "names.txt", "shop:buy\nshop:buy\n")
     assert [each.message for each in judge(again)] == [
@@ -82,8 +80,7 @@ def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path):
 
 @pytest.mark.requirement("names.namespaces-md")
 def test_a_register_is_read_as_it_was_written(tmp_path):
-    listed = read(tmp_path, "all.json", json.dumps(LISTS), version="1.0")
-    page = namespaces_md.render(listed)
+    page = namespaces_md.render(read(tmp_path, "all.json", json.dumps(LISTS), version="1.0"))
     project = read(tmp_path, "NAMESPACES.md", page)
     assert names(project) == NAMES
     assert project.namespace == "shop"
@@ -225,11 +222,6 @@ def test_what_the_nearest_pyproject_says_is_used(tmp_path):
         "command = ['my-shop', '--quiet']\n"
     )
     assert find_config(tmp_path / "a/b/names.txt") == Config(
-        root=tmp_path,
-        name="my-shop",
-        version="1.2",
-        standalone=True,
-        namespace="shop",
-        namespaces_file="docs/NAMES.md",
-        command=("my-shop", "--quiet"),
-    )
+        root=tmp_path, name="my-shop", version="1.2", standalone=True, namespace="shop",
+        namespaces_file="docs/NAMES.md", command=("my-shop", "--quiet"),
+    )  # fmt: skip

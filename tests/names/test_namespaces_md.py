@@ -41,23 +41,14 @@ SEED = """\
 
 
 def project(*declared: Declared, version: str = "1.1.0", **more: Any) -> Project:
-    return Project(
-        name="myproject",
-        namespace="myproject",
-        version=version,
-        declared=list(declared),
-        **more,
-    )
+    named = {"name": "myproject", "namespace": "myproject", "version": version}
+    return Project(**named, declared=list(declared), **more)
 
 
 CREATE = Declared(kind="tool", name="myproject:create_task", description="Create new task")
 LIST = Declared(kind="tool", name="myproject:list_tasks", description="List all tasks")
-DAILY = Declared(
-    kind="resource",
-    name="myproject://templates/daily-report.md",
-    description="Daily report template",
-    mime_type="text/markdown",
-)
+NAMED = {"kind": "resource", "name": "myproject://templates/daily-report.md"}
+DAILY = Declared(**NAMED, description="Daily report template", mime_type="text/markdown")
 
 
 @pytest.mark.requirement("names.namespaces-md")
@@ -138,7 +129,7 @@ def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itse
 def test_what_a_person_wrote_into_the_page_stays_where_the_server_says_nothing():
     page = namespaces_md.render(project(DAILY)).replace("text/markdown", "text/plain")
     assert "| text/markdown |" in namespaces_md.render(project(DAILY), page)
-    bare = Declared(kind="resource", name=DAILY.name, description=DAILY.description)
+    bare = Declared(**NAMED, description=DAILY.description)
     assert "| text/plain |" in namespaces_md.render(project(bare), page)
 
 
@@ -161,16 +152,10 @@ def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced():
     ("version", "listed"), [("1.1.0", True), ("1.1.7", True), ("1.2.0", False), ("1.3.0", False)]
 )
 def test_a_deprecated_tool_is_documented_in_its_release_only(version, listed):
-    going = Declared(
-        kind="tool",
-        name="myproject:create_task",
-        deprecation=DeclaredDeprecation(
-            since="1.1.0", removed_in="1.3.0", use="myproject:add_task"
-        ),
-    )
+    dates = DeclaredDeprecation(since="1.1.0", removed_in="1.3.0", use="myproject:add_task")
+    going = Declared(kind="tool", name="myproject:create_task", deprecation=dates)
     page = namespaces_md.render(project(going, LIST, version=version))
-    row = "| myproject:create_task | 1.1.0 | 1.3.0 | myproject:add_task |"
-    assert (row in page) is listed
+    assert ("| myproject:create_task | 1.1.0 | 1.3.0 | myproject:add_task |" in page) is listed
     assert ("myproject:create_task" in page) is listed
     assert "myproject:list_tasks" in page
 

@@ -21,15 +21,15 @@ from folkmoot.relay.upstream.inventory import take_inventory
 from tests.forge import forked
 from tests.harness import run
 
-OFFERED = {
-    "mynotes:create_task",
-    "mynotes:list_tasks",
-    "mynotes:complete_task",
-    "mynotes:delete_task",
-    "mynotes:plan_day",
-    "mynotes://reports/open-tasks.md",
-    "mynotes://tasks/{task_id}",
-}
+OFFERED = """
+mynotes:create_task mynotes:list_tasks mynotes:complete_task mynotes:delete_task mynotes:plan_day
+mynotes://reports/open-tasks.md mynotes://tasks/{task_id}
+"""
+FILES = """
+.gitignore .pre-commit-config.yaml CHANGELOG.md NAMESPACES.md README.md UPGRADING.md pyproject.toml
+src/my_notes/__init__.py src/my_notes/__main__.py src/my_notes/names.py src/my_notes/server.py
+src/my_notes/tasks.py tests/test_names.py tests/test_server.py tests/test_tasks.py
+"""
 
 
 def make(folder: Path, sdk: Sdk = "mcp") -> Path:
@@ -51,35 +51,17 @@ def texts(root: Path) -> dict[str, str]:
 def test_a_new_project_has_every_file_and_its_names_are_written_down(tmp_path, sdk):
     root = make(tmp_path / "my-notes", sdk)
     files = texts(root)
-    assert set(files) == {
-        ".gitignore",
-        ".pre-commit-config.yaml",
-        "CHANGELOG.md",
-        "NAMESPACES.md",
-        "README.md",
-        "UPGRADING.md",
-        "pyproject.toml",
-        "src/my_notes/__init__.py",
-        "src/my_notes/__main__.py",
-        "src/my_notes/names.py",
-        "src/my_notes/server.py",
-        "src/my_notes/tasks.py",
-        "tests/test_names.py",
-        "tests/test_server.py",
-        "tests/test_tasks.py",
-    }
+    assert set(files) == set(FILES.split())
     hooks = yaml.safe_load(files[".pre-commit-config.yaml"])["repos"][0]["hooks"]
     assert [hook["entry"] for hook in hooks] == ["folkmoot names lint NAMESPACES.md"]
     assert "`mynotes:create_task` is now `mynotes:add_task`" in files["UPGRADING.md"]
     settings = tomllib.loads(files["pyproject.toml"])
     assert settings["project"]["dependencies"] == [SDKS[sdk]]
     assert settings["project"]["scripts"] == {"my-notes": "my_notes.__main__:main"}
-    assert settings["tool"]["folkmoot"]["names"] == {
-        "namespace": "mynotes",
-        "command": [".venv/bin/my-notes"],
-    }
+    own = {"namespace": "mynotes", "command": [".venv/bin/my-notes"]}
+    assert settings["tool"]["folkmoot"]["names"] == own
     found = read_file(str(root / "NAMESPACES.md"), Config())
-    assert {it.name for it in found.declared} == OFFERED
+    assert {it.name for it in found.declared} == set(OFFERED.split())
     assert "Runtime validation enabled (see `src/my_notes/names.py`)" in files["NAMESPACES.md"]
 
 
@@ -127,7 +109,7 @@ def check_whole(root: Path, python: str = sys.executable) -> None:
     assert listed.server["name"] == "my-notes"
     names = {it["name"] for it in (*listed.tools, *listed.prompts)}
     uris = {it["uri"] for it in listed.resources} | {it["uriTemplate"] for it in listed.templates}
-    assert names | uris == OFFERED
+    assert names | uris == set(OFFERED.split())
     assert listed.faults == ()
 
 

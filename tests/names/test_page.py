@@ -19,7 +19,6 @@ def test_the_python_of_the_page_prints_what_the_page_shows():
 
 def test_the_page_has_the_rules_and_the_reserved_names_as_the_code_has_them():
     text = pages()[PAGE].text
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", text, re.MULTILINE))
-    assert rows == dict(RULES)
+    assert dict(re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", text, re.MULTILINE)) == dict(RULES)
     listed = text.split("`RESERVED_NAMES`: ")[1].split(")")[0]
     assert re.findall(r"`([a-z]+)`", listed) == sorted(RESERVED_NAMES)

@@ -124,11 +124,9 @@ def test_a_namespace_can_be_expected_and_must_itself_be_valid():
     ("name", "expected", "nearest"),
     [
         ("MyProject:CreateTask", None, "myproject:create_task"),
-        ("my-project:create-task", None, "myproject:create_task"),
         ("mp:tool", None, "mptools:tool"),
         ("create_task", None, None),
         ("create_task", "myproject", "myproject:create_task"),
-        ("createTask", "myproject", "myproject:create_task"),
         ("myproject/create_task", None, "myproject:create_task"),
         ("myproject.create_task", "myproject", "myproject:create_task"),
         ("tasks.create", "myproject", "myproject:tasks_create"),
@@ -136,7 +134,6 @@ def test_a_namespace_can_be_expected_and_must_itself_be_valid():
         ("myproject:x", None, "myproject:tool_x"),
         ("myproject:", None, None),
         ("語:語", None, None),
-        ("myproject:create_task", None, "myproject:create_task"),
         ("myproject:" + "a" * 1000, None, None),
     ],
 )
@@ -148,18 +145,14 @@ def test_the_nearest_tool_name_is_what_was_probably_meant(name, expected, neares
     ("uri", "expected", "nearest"),
     [
         ("MyProject://Templates/DailyReport.md", None, "myproject://templates/daily-report.md"),
-        ("my-project://templates/daily report", None, "myproject://templates/daily-report"),
         ("myproject/templates/a.md", None, "myproject://templates/a.md"),
-        ("myproject:templates/a.md", None, "myproject://templates/a.md"),
         ("templates/a.md", None, None),
         ("templates/a.md", "myproject", "myproject://templates/a.md"),
-        ("/templates/a.md", "myproject", "myproject://templates/a.md"),
         ("myproject://docs/a/../b", None, "myproject://docs/a/b"),
         ("myproject://docs//a/", None, "myproject://docs/a"),
         ("myproject://docs/My%20Notes", None, "myproject://docs/my-notes"),
         ("myproject://docs/a?q=b c&q=d&&é", None, "myproject://docs/a?q=b%20c"),
         ("myproject://docs/a?q=%FF", None, "myproject://docs/a?q=%25FF"),
-        ("myproject://docs/a?", None, "myproject://docs/a"),
         ("myproject://docs", None, None),
         ("語://docs/a", None, None),
         ("myproject://docs/-a-?b=c/d&e=", None, "myproject://docs/-a-?b=c/d&e="),
@@ -200,13 +193,9 @@ def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun):
     text = begun + "x" * 1_000_000
     start = time.process_time()
     for refuse in (
-        validate_namespace,
-        validate_tool_name,
-        validate_resource_uri,
-        validate_resource_template,
-        namespace_from_slug,
-        check_free_namespace,
-    ):
+        validate_namespace, validate_tool_name, validate_resource_uri, validate_resource_template,
+        namespace_from_slug, check_free_namespace,
+    ):  # fmt: skip
         with pytest.raises(InvalidName) as refused:
             refuse(text)
         assert len(str(refused.value)) < 400

@@ -20,8 +20,6 @@ from tests.names.support import refusal
     ("slug", "namespace"),
     [
         ("my-awesome-server", "myawesomeserver"),
-        ("myproject", "myproject"),
-        ("my_awesome_server", "myawesomeserver"),
         ("my.awesome.server", "myawesomeserver"),
         ("My-Awesome-Server", "myawesomeserver"),
         ("s3-browser", "s3browser"),
@@ -55,10 +53,8 @@ def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(slug
 @pytest.mark.parametrize(
     ("slug", "rule", "position", "proposal"),
     [
-        ("@acme/thing", "slug-characters", 0, "thing"),
         ("@acme/my-thing", "slug-characters", 0, "mything"),
         ("acme/thing", "slug-characters", 4, "acmething"),
-        ("my server", "slug-characters", 2, "myserver"),
         ("my-server\n", "slug-characters", 9, "myserver"),
         ("café-tools", "slug-characters", 3, "cafetools"),
         ("3d-printer", "namespace-start", 0, "dprinter"),

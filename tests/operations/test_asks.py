@@ -25,18 +25,16 @@ from tests.transports.events.support import following
 from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
 
 
-def proposing(name: str, to: tuple[str, ...], **payload: Any) -> dict[str, Any]:
-    params = {"name": name, "arguments": {"path": "/etc"}}
-    return {
-        "protocol": "mcpx/v1",
-        "kind": f"mcp.proposal.tools/call:{name}",
-        "to": to,
-        "payload": {"method": "tools/call", "params": params, **payload},
-    }
+async def send(who: Asker, room: str, kind: str, payload: Any, **members: Any) -> Any:
+    envelope = {"protocol": "mcpx/v1", "kind": kind, "payload": payload, **members}
+    return done(await who.post(room, envelope), 201)
 
 
 async def proposed(who: Asker, room: str, name: str = "lamp", to: str = "rob", **more: Any) -> str:
-    return str(done(await who.post(room, proposing(name, (to,), **more)), 201)["id"])
+    params = {"name": name, "arguments": {"path": "/etc"}}
+    payload = {"method": "tools/call", "params": params, **more}
+    sent = await send(who, room, f"mcp.proposal.tools/call:{name}", payload, to=(to,))
+    return str(sent["id"])
 
 
 def decision(room: str, id_: str, step: str) -> str:
@@ -122,19 +120,15 @@ async def test_proposals_of_all_rooms_wait_for_those_who_may_decide_and_no_room_
         assert found[1]["proposal"]["reason"] == "It is dark."
         assert "reason" not in found[0]["proposal"]
         payload = found[1]["proposal"]["message"]["payload"]
-        assert (payload["reason"], payload["params"]["arguments"]) == (
-            "It is dark.",
-            {"path": "/etc"},
-        )
+        assert payload["reason"] == "It is dark."
+        assert payload["params"]["arguments"] == {"path": "/etc"}
         assert [it["room"] for it in await asks(bob)] == ["den"]
         assert await asks(cid) == []
         # A grant in the room lets someone decide, and none of it needs the room itself.
         await cid.say("attic", "here")
-        kind = "mcp.request.tools/call:lamp"
-        grant = {"recipient": "cid", "capabilities": [kind]}
+        grant = {"recipient": "cid", "capabilities": ["mcp.request.tools/call:lamp"]}
         async with Room(here.hub.base_url, room="attic", token=cid.token):
-            envelope = {"protocol": "mcpx/v1", "kind": "capability.grant", "payload": grant}
-            done(await ada.post("attic", envelope), 201)
+            await send(ada, "attic", "capability.grant", grant)
         await unload(here)
         assert [(it["room"], it["may"]) for it in await asks(cid)] == [("attic", ["approve"])]
         assert len(await asks(ada)) == 2
@@ -210,8 +204,8 @@ async def test_what_someone_decided_is_kept_with_what_came_of_it(hub):
     assert page["decisions"] + rest["decisions"] == await decisions(ada)
     assert rest["next_cursor"] is None
     for wrong in ("nonsense", "bm9uc2Vuc2U"):
-        refused(await ada.ask("GET", f"/v1/decisions?cursor={wrong}"), 400,
-                "argument_invalid")  # fmt: skip
+        answer = await ada.ask("GET", f"/v1/decisions?cursor={wrong}")
+        refused(answer, 400, "argument_invalid")
     # It belongs to the person: it is in what they take away, and goes with the account.
     done(await cid.ask("DELETE", "/v1/me?confirm=cid"), 200)
     rows = await hub.hub.store.read(
@@ -234,19 +228,12 @@ async def test_an_approval_that_a_restart_came_between_is_answered_all_the_same(
         id_ = await proposed(bob, "attic")
         made = done(await ada.ask("POST", decision("attic", id_, "approve?wait=0")), 200)
         assert (await decisions(ada))[0]["outcome"] == "waiting"
-        cancel = {
-            "protocol": "mcpx/v1",
-            "kind": "mcp.notification.notifications/cancelled",
-            "correlation_id": [made["decision"]],
-            "payload": {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
-        }
         await unload(hub)
-        done(await ada.post("attic", cancel), 201)
+        cancelled = "notifications/cancelled"
+        payload = {"jsonrpc": "2.0", "method": cancelled, "params": {}}
+        about = {"correlation_id": [made["decision"]]}
+        await send(ada, "attic", f"mcp.notification.{cancelled}", payload, **about)
         assert (await decisions(ada))[0]["outcome"] == "cancelled"
-
-
-def calling(name: str) -> Request:
-    return Request(id=1, method="tools/call", params={"name": name, "arguments": {"to": "bob"}})
 
 
 async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
@@ -268,13 +255,14 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
     await gateway.arrived("demo", Inventory(tools=now))
     await gateway.pins.judge("gone", [tool("old")])
     await gateway.pins.judge("gone", [tool("old", title="Another")])
+
+    def hold(name: str) -> Any:
+        params = {"name": name, "arguments": {"to": "bob"}}
+        call = Request(id=1, method="tools/call", params=params)
+        return held.hold(enveloped(hub.hub.clock, call, NOBODY), "ask-first", Hold(seconds=60))
+
     waits = [
-        asyncio.ensure_future(
-            held.hold(
-                enveloped(hub.hub.clock, calling(name), NOBODY), "ask-first", Hold(seconds=60)
-            )
-        )
-        for name in ("msg/whoami", "msg/send", "nobody:knows")
+        asyncio.ensure_future(hold(each)) for each in ("msg/whoami", "msg/send", "nobody:knows")
     ]
     await asyncio.sleep(0)
     await proposed(bob, "attic")
@@ -347,8 +335,7 @@ async def test_whoever_follows_hears_that_something_waits_or_that_they_may_do_mo
     async with Room(hub.hub.base_url, room="attic", token=bob.token), following(runs) as source:
         id_ = await proposed(bob, "attic")
         grant = {"recipient": "bob", "capabilities": ["chat.*"]}
-        envelope = {"protocol": "mcpx/v1", "kind": "capability.grant", "payload": grant}
-        done(await ada.post("attic", envelope), 201)
+        await send(ada, "attic", "capability.grant", grant)
         hub.hub.store.bus.emit(HELD, {"view": {"id": 7}, "change": "held"})
         heard = [await source.event() for _ in range(5)]
         assert [each for each in heard if each[0] != "room.message"] == [

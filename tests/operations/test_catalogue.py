@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from folkmoot.operations import CATALOGUE
@@ -62,13 +61,6 @@ def test_the_twenty_tools_are_there_and_seven_more_and_those_of_rooms():
     assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS | FINDERS | OWN
 
 
-def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not():
-    names = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True)]
-    few = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True, finders=True)]
-    assert set(few) == FINDERS
-    assert set(names) == TOOLS.keys() - FINDERS
-
-
 @pytest.mark.requirement(
     "mcp.schemas-not-narrower",
     "recovery.memory-instruction",
@@ -90,48 +82,6 @@ def test_visibility_and_authentication_are_those_of_the_specification(name):
     assert tool.public is not theirs["authentication"]
 
 
-@pytest.mark.parametrize("tool", CATALOGUE.tools, ids=lambda tool: tool.name)
-def test_struct_and_schema_name_the_same_arguments(tool):
-    same(tool.schema, tool.takes)
-
-
-def same(schema: dict[str, Any], struct: type[msgspec.Struct]) -> None:
-    fields = {field.name: field for field in msgspec.structs.fields(struct)}
-    assert fields.keys() == schema["properties"].keys()
-    assert [name for name, field in fields.items() if field.required] == schema["required"]
-    for name, told in schema["properties"].items():
-        for value in examples(told):
-            msgspec.convert(value, fields[name].type)
-        for value in refused(told):
-            with pytest.raises(msgspec.ValidationError):
-                msgspec.convert(value, fields[name].type)
-
-
-def examples(schema: dict[str, Any]) -> list[Any]:
-    """Values that a schema takes."""
-    if "enum" in schema:
-        return list(schema["enum"])
-    if schema["type"] == "array":
-        return [[], examples(schema["items"])[: schema.get("maxItems")]]
-    if schema["type"] == "object":
-        named = schema.get("additionalProperties")
-        if isinstance(named, dict):
-            return [{"any": value} for value in examples(named)]
-        return [{name: examples(it)[0] for name, it in schema.get("properties", {}).items()}]
-    plain = {"string": "x", "boolean": True, "integer": 1}
-    bounds = [schema[key] for key in ("minimum", "maximum") if key in schema]
-    return bounds or [plain[schema["type"]]]
-
-
-def refused(schema: dict[str, Any]) -> list[Any]:
-    """Values that a schema does not take; another word than those of a list is told later."""
-    bounds = [schema["minimum"] - 1, schema["maximum"] + 1] if "maximum" in schema else []
-    if schema["type"] != "array":
-        return [[], 1.5, *bounds]
-    too_many = examples(schema["items"])[:1] * (schema["maxItems"] + 1)
-    return [{}, 1.5, too_many, *([value] for value in refused(schema["items"]))]
-
-
 @pytest.mark.requirement("wire-name.no-root-combinators", "wire-name.canonical-combinators")
 def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone():
     canonical = CATALOGUE.listing("canonical", app_only=True)
@@ -139,15 +89,6 @@ def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone():
     assert with_choice == {"msg/send", "msg/reply", "room/invite", "room/respond"}
     for tool in CATALOGUE.listing("safe", app_only=True):
         assert not {"oneOf", "anyOf", "allOf"} & tool["inputSchema"].keys()
-
-
-def test_hints_say_what_a_tool_does():
-    assert TOOLS["msg/digest"].hints["readOnlyHint"] is True
-    assert TOOLS["msg/send"].hints["readOnlyHint"] is False
-    assert "idempotentHint" not in TOOLS["msg/recover"].hints
-    destroying = {name for name, tool in TOOLS.items() if tool.hints.get("destructiveHint")}
-    others = {"msg/recover", "room/decide", "room/call", "folkmoot/call_tool"}
-    assert destroying == DESTROYING | others
 
 
 @pytest.mark.requirement("words.open-world")

@@ -74,14 +74,10 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row):
     if not isinstance(row.routes, Absent):
         takes |= {route.takes for route in row.routes if route.takes is not None}
     names = {field.name for each in takes for field in msgspec.structs.fields(each)}
-    given = (
-        set()
-        if isinstance(row.tool, Absent)
-        else {field.name for field in msgspec.structs.fields(row.gives)}
-    )
-    sounds = {name for name in names | given if is_secret_name(name) or name == "code"} - NO_SECRETS
-    assert sounds <= {*row.secret}
-    assert {*row.secret} <= names | {field.name for field in msgspec.structs.fields(row.gives)}
+    given = {field.name for field in msgspec.structs.fields(row.gives)}
+    told = names if isinstance(row.tool, Absent) else names | given
+    sounds = {name for name in told if is_secret_name(name) or name == "code"} - NO_SECRETS
+    assert sounds <= {*row.secret} <= names | given
 
 
 async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(tmp_path, caplog):
@@ -121,14 +117,9 @@ async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
         assert used.status == 200, used
         guest = here.stranger.ask("POST", "/v1/rooms/square/guests", {"token": invited["token"]})
         assert (await through(guest)).status in (200, 201)
-        told = await through(
-            root.ask(
-                "POST",
-                "/v1/servers",
-                {"text": PASTED},
-                headers={"folkmoot-confirm": root.token},
-            )
-        )
+        confirmed = {"folkmoot-confirm": root.token}
+        added = root.ask("POST", "/v1/servers", {"text": PASTED}, headers=confirmed)
+        told = await through(added)
         # A hub without a settings file adds no server; the call went all the way.
         refused(told, 400, "command_invalid")
         seen = json.dumps(shown) + spy.text + caplog.text

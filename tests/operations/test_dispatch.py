@@ -8,24 +8,14 @@ import msgspec
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.policy import Principal
 from folkmoot.core.scopes import OPERATE
-from folkmoot.operations import (
-    OPERATIONS,
-    Absent,
-    Arguments,
-    Call,
-    Caller,
-    Operation,
-    Services,
-    ToolCatalogue,
-    row,
-)
+from folkmoot.operations import OPERATIONS, Arguments, Call, Caller, row
 from folkmoot.operations.dispatch import Dispatcher, check_caller
-from folkmoot.ratelimits import MINUTE, Limit, RateLimits
+from folkmoot.ratelimits import MINUTE, Limit
 from tests.harness import run
+from tests.operations.support import dispatcher, operation
 
 ALICE = Account("id", "alice", "alice", "", "public", "", "person", "key", None, 0, 0)
 
@@ -48,22 +38,11 @@ async def say(call: Call[Say]) -> dict[str, Any]:
     return {"said": call.arguments.word}
 
 
-def dispatcher(most: int = 1_000) -> Dispatcher:
-    limits = RateLimits(SystemClock(), {"say": Limit(most, MINUTE)})
-    nobody: Any = None
-    services = Services(accounts=nobody, mail=nobody, rooms=nobody, limits=limits)
-    tool = Operation(
-        name="msg/say",
-        description="Say a word.",
-        takes=Say,
-        gives=msgspec.Struct,
-        handler=say,
-        scope="mail.send",
-        limits=(row.OperationLimit("say", lambda caller, _: caller.address, NoneType),),
-        routes=Absent("a test"),
-        commands=Absent("a test"),
-    )
-    return Dispatcher(services, ToolCatalogue([tool]))
+def saying(most: int = 1_000) -> Dispatcher:
+    """A hub of one tool, which may be called so often in a minute."""
+    counted = (row.OperationLimit("say", lambda caller, _: caller.address, NoneType),)
+    tool = operation("msg/say", say, takes=Say, scope="mail.send", limits=counted)
+    return dispatcher(tool, limits={"say": Limit(most, MINUTE)})
 
 
 def call(hub: Dispatcher, arguments: Any, name: str = "msg/say", **who: Any) -> tuple[Any, bool]:
@@ -75,11 +54,11 @@ def call(hub: Dispatcher, arguments: Any, name: str = "msg/say", **who: Any) -> 
 
 
 def test_a_call_is_answered_with_one_object():
-    assert call(dispatcher(), {"word": "hello"}) == ({"said": "hello"}, False)
+    assert call(saying(), {"word": "hello"}) == ({"said": "hello"}, False)
 
 
 def test_authentication_comes_before_arguments_and_arguments_before_limits():
-    hub = dispatcher(most=1)
+    hub = saying(most=1)
     sentence = {"error": "Authentication required."}
     assert call(hub, {"nonsense": 1}, account=None) == (sentence, True)
     assert call(hub, {}) == ({"error": "Missing argument: word."}, True)
@@ -99,37 +78,31 @@ def test_authentication_comes_before_arguments_and_arguments_before_limits():
     ids=["a stranger", "a whole token", "a token that operates", "the socket"],
 )
 def test_what_is_for_operators_is_refused_to_everyone_else(caller, error):
-    for operation in (each for each in OPERATIONS if each.who == "operator"):
+    for one in (each for each in OPERATIONS if each.who == "operator"):
         if error is None:
-            check_caller(operation, caller)
+            check_caller(one, caller)
         else:
             with pytest.raises(error):
-                check_caller(operation, caller)
+                check_caller(one, caller)
 
 
 def test_errors_are_told_as_far_as_they_concern_the_caller(caplog):
-    hub = dispatcher()
+    hub = saying()
     assert call(hub, {"word": "tool error"}) == ({"error": "word is not nice."}, True)
-    told, is_error = call(hub, {"word": "room error"})
-    assert is_error
-    assert told == {
-        "error": "The proposal is already expired.",
-        "code": "proposal_closed",
-        "state": "expired",
-    }
+    closed = {"code": "proposal_closed", "state": "expired"}
+    told = {"error": "The proposal is already expired.", **closed}
+    assert call(hub, {"word": "room error"}) == (told, True)
     told, _ = call(hub, {"word": "store error"})
-    assert told == {
-        "error": "More writes are waiting than `store.queue` allows; try again in a moment."
-    }
+    waits = "More writes are waiting than `store.queue` allows; try again in a moment."
+    assert told == {"error": waits}
     told, _ = call(hub, {"word": "fault"})
     assert "secret" not in told["error"]
-    assert told["error"].rstrip(".").rpartition(" ")[2] in {
-        getattr(record, "id", "") for record in caplog.records
-    }
+    logged = {getattr(record, "id", "") for record in caplog.records}
+    assert told["error"].rstrip(".").rpartition(" ")[2] in logged
 
 
 def test_what_does_not_count_is_given_back():
-    hub = dispatcher(most=1)
+    hub = saying(most=1)
     for _ in range(3):
         assert call(hub, {"word": "tool error"})[0] == {"error": "word is not nice."}
     assert call(hub, {"word": "one"}) == ({"said": "one"}, False)
@@ -137,7 +110,7 @@ def test_what_does_not_count_is_given_back():
 
 @pytest.mark.requirement("wire-name.resolved-first", "wire-name.canonical-inside")
 def test_a_name_is_canonical_before_limits_and_log_see_it(caplog):
-    hub = dispatcher(most=2)
+    hub = saying(most=2)
     with caplog.at_level(logging.DEBUG, "folkmoot.operations"):
         assert call(hub, {"word": "one"}, "msg_say") == ({"said": "one"}, False)
         assert call(hub, {"word": "two"}, "msg/say") == ({"said": "two"}, False)
@@ -148,7 +121,7 @@ def test_a_name_is_canonical_before_limits_and_log_see_it(caplog):
 
 
 def test_a_name_that_is_nobodys_is_not_found():
-    assert dispatcher().catalogue.find("msg/shout") is None
+    assert saying().catalogue.find("msg/shout") is None
 
 
 def test_whoever_asks_too_late_hears_that_a_caller_has_left():

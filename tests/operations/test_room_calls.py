@@ -24,23 +24,21 @@ async def offering(
     who: Someone, *tools: dict[str, Any], failing: bool = False
 ) -> AsyncIterator[None]:
     """Someone whose connection serves, and who answers with the rooms' own tools."""
-    joined = await who.call("room/join", room="square")
+    joined = await who.call("room/join")
     here = who.office.here
     ear, live = await here.join(visitor_of(who.account), serve=True)
 
     async def answer() -> None:
         after = joined["last_seq"]
         while True:
-            part = await who.call(
-                "room/read", room="square", kinds=["request"], after=after, wait=LONG
-            )
+            part = await who.call("room/read", kinds=["request"], after=after, wait=LONG)
             after = part["last_seq"]
             for message in part["messages"]:
                 if message["to"] == [who.account.handle]:
                     await respond(message)
 
     async def respond(message: dict[str, Any]) -> None:
-        request = {"room": "square", "request": message["id"]}
+        request = {"request": message["id"]}
         if message["payload"]["method"] == "tools/list":
             await who.call("room/respond", **request, result={"tools": list(tools)})
         elif failing:
@@ -60,15 +58,11 @@ async def offering(
 
 async def square(office: Office, *handles: str) -> list[Someone]:
     """People and agents in the room; the first owns it, and agents have `tides` in their name."""
-    people = [
-        Someone(
-            office, await office.here.person(handle, "agent" if "tides" in handle else "person")
-        )
-        for handle in handles
-    ]
+    kinds = {handle: "agent" if "tides" in handle else "person" for handle in handles}
+    people = [Someone(office, await office.here.person(*each)) for each in kinds.items()]
     await people[0].call("room/create", name="square")
     for who in people[1:]:
-        await who.call("room/join", room="square")
+        await who.call("room/join")
     return people
 
 
@@ -77,10 +71,10 @@ async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(off
     ann, bob, tides = await square(office, "ann", "bob", "tides")
     async with offering(tides, TIDES):
         for who in (ann, bob):
-            listed = await who.call("room/tools", room="square")
+            listed = await who.call("room/tools")
             assert listed["tools"] == [{"to": "tides", **TIDES}]
             assert listed["unanswered"] == []
-        rye = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+        rye = {"tool": "high_water", "arguments": {"harbour": "Rye"}}
         called = await ann.call("room/call", **rye)
         assert (called["state"], called["to"]) == ("answered", "tides")
         assert called["result"]["content"][0]["text"] == "six o'clock at Rye"
@@ -88,48 +82,45 @@ async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(off
 
         proposed = await bob.call("room/call", **rye, reason="I want to sail.")
         assert (proposed["state"], proposed["to"]) == ("proposed", "tides")
-        (waiting,) = (await ann.call("room/proposals", room="square"))["proposals"]
+        (waiting,) = await ann.proposals()
         assert waiting["proposal"] == proposed["proposal"]
         assert waiting["params"]["arguments"] == {"harbour": "Rye"}
         assert waiting["reason"] == "I want to sail."
-        decided = {"room": "square", "proposal": proposed["proposal"], "decision": "fulfil"}
+        decided = {"proposal": proposed["proposal"], "decision": "fulfil"}
         done = await ann.call("room/decide", **decided)
-        read = {"room": "square", "kinds": ["response"], "after": done["seq"], "wait": LONG}
-        (answer,) = (await bob.call("room/read", **read))["messages"]
+        read = {"kinds": ["response"], "after": done["seq"], "wait": LONG}
+        (answer,) = await bob.messages(**read)
         assert answer["to"] == ["ann", "bob"]
 
 
 @pytest.mark.requirement("room.call-tools")
 async def test_what_keeps_a_call_from_its_answer_is_said(office):
     ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
-    call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+    call = {"tool": "high_water", "arguments": {"harbour": "Rye"}}
     ears = [await office.here.join(visitor_of(who.account), serve=True) for who in (tides, tides2)]
-    silent = await ann.call("room/tools", room="square", wait=0)
+    silent = await ann.call("room/tools", wait=0)
     assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
     for ear, live in ears:
         live.left(ear)
-    requests = (await ann.call("room/read", room="square", kinds=["request"]))["messages"]
+    requests = await ann.messages(kinds=["request"])
     for request in requests:
-        given = {"room": "square", "request": request["id"], "text": "late"}
-        assert (await tides.refused("room/respond", **given))["code"] == "request_not_open"
+        given = {"request": request["id"], "text": "late"}
+        assert await tides.denied("room/respond", **given) == "request_not_open"
 
     async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
-        told = await ann.refused("room/call", **call)
-        assert told["error"] == "Give in to whose high_water to call: tides, tides2."
-        told = await ann.refused("room/call", **{**call, "tool": "low_water"})
-        assert told["error"] == "Nobody in the room offers low_water."
-        for name in ("", "x" * 1_025):
-            told = await ann.refused("room/call", **{**call, "tool": name})
-            assert told["error"] == "tool must have 1 to 1,024 characters."
+        for tool, sentence in (
+            ("high_water", "Give in to whose high_water to call: tides, tides2."),
+            ("low_water", "Nobody in the room offers low_water."),
+            ("", "tool must have 1 to 1,024 characters."),
+            ("x" * 1_025, "tool must have 1 to 1,024 characters."),
+        ):
+            told = await ann.refused("room/call", **call | {"tool": tool})
+            assert told["error"] == sentence
         failed = await ann.call("room/call", **call, to="tides2")
         assert failed["state"] == "failed"
         assert failed["error"] == {"code": -32000, "message": "The sea is gone."}
-        assert (await ann.refused("room/call", **call, to="nobody"))["code"] == (
-            "recipient_unknown"
-        )
-        assert (await ann.refused("room/tools", room="square", to="nobody"))["code"] == (
-            "recipient_unknown"
-        )
+        assert await ann.denied("room/call", **call, to="nobody") == "recipient_unknown"
+        assert await ann.denied("room/tools", to="nobody") == "recipient_unknown"
     waiting = await ann.call("room/call", **call, to="bob", wait=0)
     assert waiting["state"] == "waiting"
     assert "room_read with this seq" in waiting["message"]
@@ -138,17 +129,14 @@ async def test_what_keeps_a_call_from_its_answer_is_said(office):
 @pytest.mark.requirement("room.call-tools")
 async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(office):
     ann, bob, tides = await square(office, "ann", "bob", "tides")
-    asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
-    answer = {"room": "square", "request": asked["request"]}
-    assert (await bob.refused("room/respond", **answer, text="me"))["code"] == ("request_not_open")
+    asked = await ann.call("room/call", tool="x", to="tides", wait=0)
+    answer = {"request": asked["request"]}
+    assert await bob.denied("room/respond", **answer, text="me") == "request_not_open"
     for given in ({}, {"text": "a", "error": "b"}, {"text": "a", "result": {}}):
-        assert (await tides.refused("room/respond", **answer, **given))["error"] == (
-            "Give exactly one of text, result and error."
-        )
+        told = await tides.denied("room/respond", **answer, **given)
+        assert told == "Give exactly one of text, result and error."
     await tides.call("room/respond", **answer, text="yes")
-    assert (await tides.refused("room/respond", **answer, text="no"))["code"] == (
-        "request_not_open"
-    )
+    assert await tides.denied("room/respond", **answer, text="no") == "request_not_open"
 
 
 @pytest.mark.requirement("room.call-tools")
@@ -157,11 +145,11 @@ async def test_one_who_may_not_list_says_whose_tool_it_is(office):
     tides = Someone(office, await office.here.person("tides", "agent"))
     rights = ["chat.*", "mcp.proposal.*"]
     await ann.call("room/create", name="square", capabilities=rights)
-    await bob.call("room/join", room="square")
+    await bob.call("room/join")
     async with offering(tides, TIDES):
-        assert (await bob.refused("room/tools", room="square"))["code"] == "proposal_required"
-        call = {"room": "square", "tool": "high_water"}
-        assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
+        assert await bob.denied("room/tools") == "proposal_required"
+        call = {"tool": "high_water"}
+        assert await bob.denied("room/call", **call) == "proposal_required"
         assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
 
 
@@ -169,11 +157,11 @@ async def test_one_who_may_not_list_says_whose_tool_it_is(office):
 async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(office):
     ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
     async with offering(tides, TIDES):
-        listed = await ann.call("room/tools", room="square", wait=LONG)
+        listed = await ann.call("room/tools", wait=LONG)
         assert (listed["unanswered"], len(listed["tools"])) == ([], 1)
         rye = {"tool": "high_water", "arguments": {"harbour": "Rye"}, "wait": LONG}
-        assert (await ann.call("room/call", room="square", **rye))["state"] == "answered"
-        requests = await ann.call("room/read", room="square", kinds=["request"])
+        assert (await ann.call("room/call", **rye))["state"] == "answered"
+        requests = await ann.call("room/read", kinds=["request"])
         assert {one["to"][0] for one in requests["messages"]} == {"tides"}
-        named = await ann.call("room/tools", room="square", to="idle_tides", wait=0)
+        named = await ann.call("room/tools", to="idle_tides", wait=0)
         assert named["unanswered"] == ["idle_tides"]

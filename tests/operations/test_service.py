@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import Struct
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
@@ -18,14 +16,12 @@ from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Modify, Verdict
 from folkmoot.gateway.configured_rights import DEFAULTS
 from folkmoot.gateway.rights import NOBODY, NOBODY_MAY
-from folkmoot.operations import Absent, Call, Caller, Operation, OperationResult, Services
-from folkmoot.operations.dispatch import CALLER, Dispatcher, ToolService
-from folkmoot.operations.row import Nothing
-from folkmoot.operations.table import ToolCatalogue
+from folkmoot.operations import Caller, OperationResult
+from folkmoot.operations.dispatch import CALLER, ToolService
 from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.chain import Chain
-from folkmoot.ratelimits import RateLimits
 from tests.harness import run
+from tests.operations.support import dispatcher, operation
 
 ANN = Principal("account-1", "ann")
 ACCOUNTS_MAY = Rights(DEFAULTS)
@@ -36,28 +32,15 @@ class Tools:
 
     def __init__(self) -> None:
         self.called: list[str] = []
-        unused: Any = None
-        services = Services(
-            accounts=unused, mail=unused, rooms=unused, limits=RateLimits(SystemClock(), {})
-        )
-        self.dispatcher = Dispatcher(services, ToolCatalogue(self._tool(name) for name in NAMES))
+        rows = (operation(name, self._handler(name), who="anyone") for name in NAMES)
+        self.dispatcher = dispatcher(*rows)
 
-    def _tool(self, name: str) -> Operation:
-        async def handler(_: Call[Any]) -> dict[str, Any]:
+    def _handler(self, name: str) -> Any:
+        async def handler(_: Any) -> dict[str, Any]:
             self.called.append(name)
             return {"tool": name}
 
-        return Operation(
-            name=name,
-            description="",
-            takes=Nothing,
-            gives=Struct,
-            handler=handler,
-            scope="",
-            who="anyone",
-            routes=Absent("a test"),
-            commands=Absent("a test"),
-        )
+        return handler
 
 
 NAMES = ("msg/send", "msg/register", "room/say", "folkmoot/secret")
@@ -102,10 +85,8 @@ def ask(
         pipeline = Pipeline.to(ToolService(tools.dispatcher), Chain(interceptors))
         request = Request(id=1, method="tools/call", params={"name": name})
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
-        caller = Caller()
-        answer: OperationResult = await pipeline.run(
-            envelope.with_extension(CALLER, caller), principal, rights
-        )
+        asked = envelope.with_extension(CALLER, Caller())
+        answer: OperationResult = await pipeline.run(asked, principal, rights)
         return answer
 
     return run(main())

@@ -14,9 +14,7 @@ from typing import Any
 import mcp_types as types
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
-
-PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
-STATELESS = "2026-07-28"
+from notebook import STATELESS, fill, led_to
 
 RHYME = types.TextContent(type="text", text="Rhyme.")
 
@@ -31,23 +29,7 @@ class Name:
 server: FastMCP[Any] = FastMCP("notebook", version="4", instructions="Take notes.")
 
 
-@server.tool(annotations={"readOnlyHint": True})
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-@server.tool(name="showAll")
-async def show_all() -> list[Any]:
-    """Everything that a result can hold."""
-    note = types.TextResourceContents(uri="note://today", text="Rain.")
-    return [
-        types.TextContent(type="text", text="see note://today"),
-        types.ImageContent(type="image", data=PIXEL, mime_type="image/gif"),
-        types.AudioContent(type="audio", data="AAAA", mime_type="audio/wav"),
-        types.ResourceLink(type="resource_link", uri="note://tomorrow", name="tomorrow"),
-        types.EmbeddedResource(type="resource", resource=note),
-    ]
+fill(server, {"readOnlyHint": True}, ToolError)
 
 
 @server.tool
@@ -57,12 +39,6 @@ async def work(ctx: Context, steps: int) -> str:
         await ctx.report_progress(step + 1, steps, f"step {step + 1}")
         await ctx.info(f"did {step + 1}")
     return "done"
-
-
-@server.tool
-async def failing() -> str:
-    """Fail, in words."""
-    raise ToolError("There is no ink.")
 
 
 @server.tool
@@ -100,42 +76,8 @@ async def greet(ctx: Context) -> Any:
 async def visit(ctx: Context, url: str) -> Any:
     """Lead someone to a page."""
     if ctx.session.protocol_version != STATELESS:
-        seen = await ctx.session.elicit_url("Please look.", url, "theirs", ctx.request_id)
-        return seen.action
-    answers = ctx.input_responses or {}
-    if "page" not in answers:
-        page = types.ElicitRequestURLParams(
-            message="Please look.", url=url, elicitation_id="theirs"
-        )
-        return types.InputRequiredResult(
-            input_requests={"page": types.ElicitRequest(params=page)}, request_state=url
-        )
-    return f"{answers['page'].action} {ctx.request_state}"
-
-
-@server.resource("note://today", mime_type="text/plain")
-async def today() -> str:
-    """The note of today."""
-    return "Rain."
-
-
-@server.resource("note://{name}")
-async def note(name: str) -> str:
-    """Any note."""
-    return f"About {name}."
-
-
-@server.prompt
-async def summarise(topic: str) -> str:
-    """Ask for a summary."""
-    return f"Summarise {topic}."
-
-
-@server.completion()
-async def complete(ref: Any, argument: Any, context: Any) -> types.Completion:
-    """The beginning again, and of what it is."""
-    where = getattr(ref, "uri", None) or getattr(ref, "name", "")
-    return types.Completion(values=[f"{argument.value}…", where])
+        return (await ctx.session.elicit_url("Please look.", url, "theirs", ctx.request_id)).action
+    return led_to(url, ctx)
 
 
 async def main() -> None:

@@ -63,8 +63,7 @@ async def reaches(hub: Hub, *namespaces: str) -> None:
 
 async def token_of(there: Meeting, handle: str) -> str:
     """The token of a new account."""
-    made = await there.hub.accounts.register(handle)
-    return made.token
+    return (await there.hub.accounts.register(handle)).token
 
 
 @asynccontextmanager
@@ -177,6 +176,16 @@ def check_tools(own: list[Any], listed: list[Any], namespace: str) -> None:
         assert shown.get("annotations", {}) == hints, canonical
 
 
+def check_same(
+    own: dict[str, Any], here: dict[str, Any], namespace: str, otherwise: frozenset[str]
+) -> None:
+    """What a client gets by way of the hub is what it gets from the server, but for some of it."""
+    for name in own.keys() - otherwise:
+        assert (name, as_own(here[name], namespace)) == (name, as_own(own[name], namespace))
+    check_lists(own, here, namespace)
+    assert 'b\\" is a required property' in here["bad arguments"]["content"][0]["text"]
+
+
 def check_prompts(own: list[Any], listed: list[Any], namespace: str) -> None:
     """All prompts of a server are there, and what it says of them."""
     here = {prompt.pop("name"): prompt for prompt in listed}
@@ -195,7 +204,6 @@ def check_lists(own: dict[str, Any], here: dict[str, Any], namespace: str) -> No
         ("resources", "resources", "uri"),
         ("templates", "resourceTemplates", "uriTemplate"),
     ):
-        begin = f"{namespace}://"
-        ours = [each for each in here[name][member] if each[key].startswith(begin)]
+        ours = [each for each in here[name][member] if each[key].startswith(f"{namespace}://")]
         found = {each[key]: each for each in as_own(ours, namespace)}
         assert found == {each[key]: each for each in as_own(own[name][member], namespace)}

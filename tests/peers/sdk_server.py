@@ -18,9 +18,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from tests.harness import serving
-
-PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
-STATELESS = "2026-07-28"
+from tests.peers.notebook import STATELESS, fill, led_to
 
 
 class Name(BaseModel):
@@ -56,22 +54,7 @@ def notebook(book: Notebook) -> MCPServer:
     """The server, which notes what it sees in a book."""
     server = MCPServer("notebook", version="3", instructions="Take notes.", log_level="ERROR")
 
-    @server.tool(annotations=types.ToolAnnotations(read_only_hint=True))
-    async def add(a: int, b: int) -> int:
-        """Add two numbers."""
-        return a + b
-
-    @server.tool(name="showAll")
-    async def show_all() -> list[Any]:
-        """Everything that a result can hold."""
-        note = types.TextResourceContents(uri="note://today", text="Rain.")
-        return [
-            types.TextContent(type="text", text="see note://today"),
-            types.ImageContent(type="image", data=PIXEL, mime_type="image/gif"),
-            types.AudioContent(type="audio", data="AAAA", mime_type="audio/wav"),
-            types.ResourceLink(type="resource_link", uri="note://tomorrow", name="tomorrow"),
-            types.EmbeddedResource(type="resource", resource=note),
-        ]
+    fill(server, types.ToolAnnotations(read_only_hint=True), ToolError)
 
     @server.tool()
     async def work(ctx: Context[Any, Any], steps: int) -> str:
@@ -93,11 +76,6 @@ def notebook(book: Notebook) -> MCPServer:
         return "never"
 
     @server.tool()
-    async def failing() -> str:
-        """Fail, in words."""
-        raise ToolError("There is no ink.")
-
-    @server.tool()
     async def greet(
         asked: Annotated[Name, Resolve(who)],
         poem: Annotated[types.CreateMessageResult, Resolve(rhyme)],
@@ -111,15 +89,7 @@ def notebook(book: Notebook) -> MCPServer:
         """Lead someone to a page."""
         if ctx.protocol_version != STATELESS:
             return (await ctx.elicit_url("Please look.", url, "theirs")).action
-        answers = ctx.input_responses or {}
-        if "page" not in answers:
-            page = types.ElicitRequestURLParams(
-                message="Please look.", url=url, elicitation_id="theirs"
-            )
-            return types.InputRequiredResult(
-                input_requests={"page": types.ElicitRequest(params=page)}, request_state=url
-            )
-        return f"{answers['page'].action} {ctx.request_state}"
+        return led_to(url, ctx)
 
     @server.tool()
     async def learn(ctx: Context[Any, Any], name: str) -> str:
@@ -145,26 +115,6 @@ def notebook(book: Notebook) -> MCPServer:
         """Note what came with the request."""
         book.headers.append(dict(ctx.headers or {}))
         return "noted"
-
-    @server.resource("note://today", mime_type="text/plain")
-    async def today() -> str:
-        """The note of today."""
-        return "Rain."
-
-    @server.resource("note://{name}")
-    async def note(name: str) -> str:
-        """Any note."""
-        return f"About {name}."
-
-    @server.prompt()
-    async def summarise(topic: str) -> str:
-        """Ask for a summary."""
-        return f"Summarise {topic}."
-
-    @server.completion()
-    async def complete(ref: Any, argument: Any, context: Any) -> types.Completion:
-        where = getattr(ref, "uri", None) or getattr(ref, "name", "")
-        return types.Completion(values=[f"{argument.value}…", where])
 
     return server
 

@@ -138,9 +138,8 @@ async def talking_http(talking: Talking, era: str) -> AsyncIterator[str]:
         else:
             await manager.handle_request(scope, receive, gathering(send))
 
-    most = 4096
     async with (
         manager.run(),
-        serving(endpoints={"/mcp": endpoint}, max_body_bytes=2**20, max_connections=most) as there,
+        serving(endpoints={"/mcp": endpoint}, max_body_bytes=2**20, max_connections=4096) as there,
     ):
         yield f"http://127.0.0.1:{there.port}/mcp"

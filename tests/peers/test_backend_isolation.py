@@ -28,29 +28,22 @@ SOMEONE = "nobody"
 PROBE = r"""
 import json, os, socket, sys
 
-def look(path):
+def tried(act):
     try:
-        if os.path.isdir(path):
-            return sorted(os.listdir(path))
-        with open(path, "rb") as file:
-            return file.read(64).decode("latin-1")
+        return act()
     except OSError as error:
         return error.strerror
+
+def look(path):
+    if os.path.isdir(path):
+        return tried(lambda: sorted(os.listdir(path)))
+    return tried(lambda: open(path, "rb").read(64).decode("latin-1"))
 
 def write(path):
-    try:
-        with open(path, "w") as file:
-            file.write("written")
-        return "written"
-    except OSError as error:
-        return error.strerror
+    return tried(lambda: open(path, "w").write("written") and "written")
 
 def dial(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), 5).close()
-        return "reached"
-    except OSError as error:
-        return error.strerror
+    return tried(lambda: socket.create_connection(("127.0.0.1", port), 5) and "reached")
 
 def who(_):
     return [os.getuid(), os.getgid(), os.getgroups(), os.getcwd(), dict(os.environ)]
@@ -67,13 +60,13 @@ for line in sys.stdin:
     elif method == "tools/call":
         said = json.dumps(DOES[params["name"]](params["arguments"].get("about")))
         told = {"content": [{"type": "text", "text": said}]}
-    elif "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"],
-            "error": {"code": -32601, "message": "Method not found"}}), flush=True)
-        continue
     else:
+        told = None
+    if "id" not in asked:
         continue
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+    answer = {"error": {"code": -32601, "message": "Method not found"}}
+    answer = answer if told is None else {"result": told}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
 """
 
 needs_python = pytest.mark.skipif(not PYTHON, reason="the system has no python3 that all may run")
@@ -116,8 +109,7 @@ def probe(**more: Any) -> BackendSpec:
 
 
 async def said(client: Client, tool: str, about: Any = None) -> Any:
-    result = await client.call_tool(f"probe_{tool}", {"about": about})
-    return json.loads(result.content[0].text)  # type: ignore[union-attr]
+    return json.loads((await client.call_tool(f"probe_{tool}", {"about": about})).content[0].text)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -196,13 +188,12 @@ async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place):
     spec = probe(sandbox="bwrap", folders=(str(shown), *python_folders()))
     async with fronted(place / "hub", spec, other, reached=False) as there:
 
-        async def refused() -> bool:
-            views = {view.namespace: view for view in there.hub.behind.fleet.views()}
-            return "cannot show" in views["probe"].why
+        def why() -> str:
+            views = there.hub.behind.fleet.views()
+            return next(view.why for view in views if view.namespace == "probe")
 
-        await until(refused)
-        (view,) = [v for v in there.hub.behind.fleet.views() if v.namespace == "probe"]
-        assert f"cannot show {shown}: the hub's own file {token} is there" in view.why
+        await until(lambda: "cannot show" in why())
+        assert f"cannot show {shown}: the hub's own file {token} is there" in why()
 
 
 @needs_bwrap
@@ -214,8 +205,7 @@ async def test_a_sandbox_has_the_network_unless_it_is_taken(place):
         guest(there, await token_of(there, "ann")) as client,
     ):
         assert await said(client, "dial", urlsplit(there.url).port) == "reached"
-        missing = await said(client, "look", str(place / "plain.txt"))
-        assert missing == "No such file or directory"
+        assert await said(client, "look", str(place / "plain.txt")) == "No such file or directory"
 
 
 def python_folders() -> list[str]:

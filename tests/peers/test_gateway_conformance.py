@@ -103,8 +103,7 @@ async def renamed(url: str) -> AsyncIterator[str]:
         app.router.add_route("*", "/mcp", Renaming(url, session).pass_on)
         runner = web.AppRunner(app, handler_cancellation=True)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         try:
             yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
         finally:
@@ -116,10 +115,11 @@ async def through_gateway(url: str, revision: str, folder: Path) -> Outcome:
     node, (address, _, token) = node_or_skip(), url.partition("?token=")
     secret = {"Authorization": f"Bearer {token}"} if token else {}
     server = backend(NAMESPACE, Place("http", url=address), headers=secret)
-    async with fronted(folder / "front", server) as there:
-        place = f"{there.url}?token={await token_of(there, 'ada')}"
-        async with renamed(place) as front:
-            return await asyncio.to_thread(run_suite, node, front, revision, folder / "results")
+    async with (
+        fronted(folder / "front", server) as there,
+        renamed(f"{there.url}?token={await token_of(there, 'ada')}") as front,
+    ):
+        return await asyncio.to_thread(run_suite, node, front, revision, folder / "results")
 
 
 @pytest.mark.long

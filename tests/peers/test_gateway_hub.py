@@ -31,14 +31,15 @@ async def two_hubs(
 ) -> AsyncIterator[tuple[Meeting, Meeting, Notebook]]:
     """The outer hub and the inner one, which it comes to with an account of its own there."""
     book = Notebook()
-    async with notebook_http(book) as url:
-        notes = backend("notes", Place("http", url=url))
-        async with fronted(folder / "inner", notes) as inner:
-            monkeypatch.setenv("INNER_TOKEN", await token_of(inner, "outer"))
-            headers = {"Authorization": SecretReference(env="INNER_TOKEN", prefix="Bearer ")}
-            spec = backend("inner", Place("http", url=inner.url), headers=headers)
-            async with fronted(folder / "outer", spec, era=era) as outer:
-                yield outer, inner, book
+    async with (
+        notebook_http(book) as url,
+        fronted(folder / "inner", backend("notes", Place("http", url=url))) as inner,
+    ):
+        monkeypatch.setenv("INNER_TOKEN", await token_of(inner, "outer"))
+        headers = {"Authorization": SecretReference(env="INNER_TOKEN", prefix="Bearer ")}
+        spec = backend("inner", Place("http", url=inner.url), headers=headers)
+        async with fronted(folder / "outer", spec, era=era) as outer:
+            yield outer, inner, book
 
 
 def told(result: Any) -> Any:

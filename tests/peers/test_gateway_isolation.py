@@ -71,8 +71,7 @@ class Two:
 
     async def ask(self, client: Client) -> Any:
         """What the server gets when it asks something during a call of someone's."""
-        result = await client.call_tool("shared_ask", ASK)
-        return json.loads(result.content[0].text)
+        return json.loads((await client.call_tool("shared_ask", ASK)).content[0].text)
 
 
 @pytest.fixture
@@ -98,8 +97,7 @@ async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_ther
     assert (await at.ask(at.ann))["result"]["action"] == "accept"
     assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
     async with at.waiting(at.bob):
-        refused = (await at.ask(at.ann))["error"]
-        assert "cannot be tied to one call" in refused["message"]
+        assert "cannot be tied to one call" in (await at.ask(at.ann))["error"]["message"]
     # Bob has left, and what the server asks now may still be for him.
     assert "error" in await at.ask(at.ann)
     assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
@@ -177,22 +175,18 @@ async def test_what_someone_watches_is_told_to_nobody_else(era, at):
 
 @pytest.mark.requirement("gateway.shared-link")
 async def test_nobody_answers_or_cancels_for_another(tmp_path):
-    shared = flawed("shared", tmp_path / "shared")
-    async with fronted(tmp_path / "hub", shared) as there:
+    async with fronted(tmp_path / "hub", flawed("shared", tmp_path / "shared")) as there:
         tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
         can = {"elicitation": {"form": {}}}
         ann, bob = [await wired(there, token, capabilities=can) for token in tokens]
         call = ann.message("tools/call", {"name": "shared_ask", "arguments": ASK}, 7, None)
         async with ann.streamed(call) as events:
-            question = await anext(events)
-            answer = {"jsonrpc": "2.0", "id": question["id"]}
+            answer = {"jsonrpc": "2.0", "id": (await anext(events))["id"]}
             cancelled = {"method": "notifications/cancelled", "params": {"requestId": 7}}
             await bob.post({**answer, "result": {"action": "decline"}})
             await bob.post({"jsonrpc": "2.0", **cancelled})
-            told = await ann.post({**answer, "result": {"action": "accept"}})
-            assert told.status == 202
-            result = (await anext(events))["result"]
-            assert '"accept"' in result["content"][0]["text"]
+            assert (await ann.post({**answer, "result": {"action": "accept"}})).status == 202
+            assert '"accept"' in (await anext(events))["result"]["content"][0]["text"]
 
 
 @both_eras
@@ -211,9 +205,7 @@ async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era, tmp
         sessions.add(request.headers.get("mcp-session-id", "none"))
 
     async with notebook_http(book) as url:
-        place = Place("http", url=url)
-        given = {"X-Of-The-Hub": "yes"}
-        spec = backend("notes", place, headers=given)
+        spec = backend("notes", Place("http", url=url), headers={"X-Of-The-Hub": "yes"})
         async with fronted(tmp_path, spec, era=era) as there:
             token = await token_of(there, "ann")
             shown = {**headers, "Authorization": f"Bearer {token}"}

@@ -72,10 +72,5 @@ async def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(era,
 
 async def until_known(hub: Any, canonical: str) -> list[str]:
     """Both spellings of a tool, once the hub has read of it."""
-
-    async def known() -> bool:
-        return canonical in hub.behind.gateway.catalogue.tools
-
-    await until(known)
-    names = hub.behind.gateway.catalogue.names
-    return [canonical, names.spell(canonical, "safe")]
+    await until(lambda: canonical in hub.behind.gateway.catalogue.tools)
+    return [canonical, hub.behind.gateway.catalogue.names.spell(canonical, "safe")]

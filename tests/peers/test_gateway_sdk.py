@@ -31,8 +31,7 @@ async def test_clients_of_both_eras_get_of_a_server_of_the_sdk_what_they_get_wit
 @pytest.mark.long
 @pytest.mark.requirement(*PROVED)
 def test_the_same_is_so_where_a_server_of_the_sdk_is_a_process_of_the_hub(tmp_path):
-    command = (sys.executable, "-m", "tests.peers.sdk_server")
-    run(check_place(Place("stdio", command), tmp_path))
+    run(check_place(Place("stdio", (sys.executable, "-m", "tests.peers.sdk_server")), tmp_path))
 
 
 @both_eras

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from folkmoot.relay.recording import Recording
 from tests.conformance.node import Node, node_or_skip
 from tests.conformance.suite import PROGRAM, REVISIONS, ROOT, Outcome, hub, run_suite
 from tests.harness import run
-from tests.process import environment
+from tests.process import environment, ran
 
 SECONDS = 600
 
@@ -69,14 +68,7 @@ def test_a_client_that_signs_in_through_the_proxy_is_kept_from_a_mismatched_reso
     node = node_or_skip()
     client = f"{sys.executable} -m tests.peers.signing_client"
     scenario = ["--scenario", "auth/resource-mismatch", "--spec-version", "2026-07-28"]
-    done = subprocess.run(
-        [node.binary, str(node.modules / PROGRAM), "client", "--command", client, *scenario],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    command = (node.binary, node.modules / PROGRAM, "client", "--command", client, *scenario)
+    done = ran(*command, cwd=ROOT, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Client correctly rejected authorization" in done.stdout + done.stderr

@@ -95,16 +95,11 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
 async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(tmp_path):
     tape, server = tmp_path / "tape.jsonl", everything_command()
     slowly = ("sh", "-c", f"sleep 6; exec {shlex.join(server)}")
-
-    async def asked() -> bool:
-        return f'"name":"{LONG}","arguments"' in tape.read_text().replace(" ", "")
-
     ours = (sys.executable, "-m", "folkmoot", "proxy", "--record", str(tape), "--", *slowly)
     async with client_of(Place("stdio", command=ours)) as client:
         await client.call_tool("echo", {"message": "hi"})
-        long = client.call_tool(LONG, {"duration": 60, "steps": 2})
-        waiting = asyncio.ensure_future(long)
-        await until(asked)
+        waiting = asyncio.ensure_future(client.call_tool(LONG, {"duration": 60, "steps": 2}))
+        await until(lambda: f'"name":"{LONG}","arguments"' in tape.read_text().replace(" ", ""))
         said = [
             each.context.transport.metadata
             for each in read_tape(tape).entries

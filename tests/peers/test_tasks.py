@@ -41,8 +41,7 @@ async def done_at(place: Place, tool: str, folder: Path) -> dict[str, Any]:
     )
     said, _ = await child.communicate()
     assert child.returncode == 0
-    did: dict[str, Any] = json.loads(said)
-    return did
+    return json.loads(said)
 
 
 def check(did: dict[str, Any]) -> None:
@@ -58,8 +57,7 @@ def check(did: dict[str, Any]) -> None:
     result = did["seen"][-1]["result"]
     assert "Research Report: python (snake)" in result["content"][0]["text"]
     assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": made}
-    assert did["related"] == [made]
-    assert did["listed"] == [[made, "completed"]]
+    assert (did["related"], did["listed"]) == ([made], [[made, "completed"]])
     assert did["again"]["status"] == "completed"
     assert "task" in did["plain"]["message"]
     assert did["unknown"]["code"] == -32602
@@ -73,8 +71,7 @@ async def test_a_tool_is_run_as_a_task_through_the_gateway(transport, tmp_path):
         direct = await done_at(server, TOOL, tmp_path)
         check(direct)
         # The result of a task may be waited for longer than the answer to a call.
-        behind = backend("every", server, call_seconds=2)
-        async with fronted(tmp_path / "hub", behind) as there:
+        async with fronted(tmp_path / "hub", backend("every", server, call_seconds=2)) as there:
             url = f"{there.url}?token={await token_of(there, 'ada')}"
             did = await done_at(Place("http", url=url), "every_simulate_research_query", tmp_path)
             check(did)
@@ -131,8 +128,7 @@ async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era
         wanted = {"notifications": {"taskIds": [made, bobs]}}
         listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
         async with ann.wire.streamed(listen) as stream:
-            granted = (await anext(stream))["params"]["notifications"]
-            assert granted == {"taskIds": [made]}
+            assert (await anext(stream))["params"]["notifications"] == {"taskIds": [made]}
             jobs.end("2")
             jobs.end("1", "for Ann")
             jobs.change("2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -15,19 +14,19 @@ from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import ConnectionInfo, SseMetadata, TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Hold, Mock, Modify, Verdict
-from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain, Ruling
 from tests.harness import run
 from tests.proxy.rules.support import (
     TO_CLIENT,
     TO_SERVER,
-    Clock,
     answer,
     call,
     envelope,
     loaded,
+    refusal,
     stopped_by,
 )
+from tests.relay.carriers import MemoryCarrier
 
 
 class Says:
@@ -85,35 +84,14 @@ def test_an_interceptor_sees_the_whole_envelope_as_it_entered():
 
 @pytest.mark.requirement("proxy.internal-not-forwarded")
 async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direction():
-    class End(Carrier):
-        """One end of a conversation that keeps what leaves there."""
-
-        def __init__(self, receives: MessageDirection) -> None:
-            super().__init__(receives, Clock())
-            self.left: list[Any] = []
-
-        async def receive_envelope(self) -> MessageEnvelope[Any]:
-            raise NotImplementedError
-
-        async def send_envelope(self, envelope: MessageEnvelope[Any]) -> None:
-            self.check_way(envelope)
-            self.left.append(envelope.message)
-
-        def current_context(self) -> TransportContext:
-            return TransportContext()
-
-        async def close(self) -> None:
-            pass
-
-    client, server = End(TO_SERVER), End(TO_CLIENT)
+    client, server = (MemoryCarrier(way, TransportContext()) for way in (TO_SERVER, TO_CLIENT))
     ruling = await Chain([Says(lambda _: Mock(result={"made": True}))]).run(envelope(call("x")))
-    assert isinstance(ruling.verdict, Mock)
     made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
     for end in (client, server):
         with pytest.raises(e.Misrouted, match="internal"):
             await end.send_envelope(made)
     await client.send_envelope(made.with_direction(TO_CLIENT))
-    assert (len(client.left), len(server.left)) == (1, 0)
+    assert (len(client.heard), len(server.heard)) == (1, 0)
 
 
 def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing():
@@ -151,13 +129,11 @@ def test_what_fails_or_makes_no_sense_stops_the_message(caplog):
     def fails(_: Any) -> Verdict:
         raise ValueError("secret inside")
 
-    ruling = judged(Chain([Says(fails, "broken")]), call("read"))
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.verdict.error.message == "broken failed, so the message was stopped."
+    error = refusal(judged(Chain([Says(fails, "broken")]), call("read")))
+    assert error.message == "broken failed, so the message was stopped."
     assert "an interceptor failed" in caplog.text
     for word in (lambda _: Mock(result={}), lambda _: Modify(None)):
-        ruling = judged(Chain([Says(word)]), Notification(method="notifications/x"))
-        assert isinstance(ruling.verdict, Block)
+        assert refusal(judged(Chain([Says(word)]), Notification(method="notifications/x")))
 
 
 async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was():
@@ -172,36 +148,29 @@ async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was():
 
 
 class Desk:
-    """Holds messages until told."""
+    """Says at once what becomes of a message that is held."""
 
-    def __init__(self) -> None:
-        self.decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, dropped: e.MessageDropped | None) -> None:
+        self.dropped = dropped
         self.held: list[tuple[str, Hold]] = []
 
     async def hold(self, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> None:
         self.held.append((by, hold))
-        await self.decided
+        if self.dropped is not None:
+            raise self.dropped
 
 
-def test_a_held_message_goes_on_or_is_stopped_as_someone_decides():
-    async def main(error: e.MessageDropped | None) -> Ruling:
-        desk = Desk()
+async def test_a_held_message_goes_on_or_is_stopped_as_someone_decides():
+    for dropped in (None, e.MessageDropped("No.")):
+        desk = Desk(dropped)
         chain = Chain([Says(lambda _: Hold("why"), "holder"), renames("other")], desk)
-        ruling = await chain.judge(envelope(call("read")))
-        if error is None:
-            desk.decided.set_result(None)
-        else:
-            desk.decided.set_exception(error)
-        ruling = await chain.settle(ruling)
+        ruling = await chain.settle(await chain.judge(envelope(call("read"))))
         assert desk.held == [("holder", Hold("why"))]
-        return ruling
-
-    assert run(main(None)).envelope.message.params == {"name": "other"}
-    stopped = run(main(e.MessageDropped("No."))).verdict
-    assert isinstance(stopped, Block)
-    assert isinstance(stopped.error, e.MessageDropped)
-    alone = judged(Chain([Says(lambda _: Hold(), "holder")]), call("read"))
-    assert isinstance(alone.verdict, Block)
+        if dropped is None:
+            assert ruling.envelope.message.params == {"name": "other"}
+        else:
+            assert refusal(ruling) is dropped
+    assert refusal(await Chain([Says(lambda _: Hold(), "holder")]).run(envelope(call("read"))))
 
 
 WAITING = """

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import stat
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,13 +23,14 @@ from folkmoot.core import errors as e
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
-from folkmoot.core.verdict import CONTINUE, Block, Hold
+from folkmoot.core.verdict import Block, Hold
 from folkmoot.datafolder.proxies import proxy_socket, running_proxies, runtime_folder
 from folkmoot.operations import Services
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.proxy import ProxyOperator, tell
 from folkmoot.transports.operator_socket import OperatorSocket, operator_app
+from tests.clocks import NOON
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
 NASTY = {"path": "/x\x1b[2J\u202e\nend", "long": "y" * 500}
@@ -44,9 +44,9 @@ def follow(held: HeldMessages, told: Callable[[Any, HeldView], object]) -> None:
 class Waits:
     """Messages that are held, each by a task."""
 
-    def __init__(self, tasks: asyncio.TaskGroup, most: int = 256) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, **limits: int) -> None:
         self.clock = Clock()
-        self.held = HeldMessages(self.clock, MemoryBus(), most=most)
+        self.held = HeldMessages(self.clock, MemoryBus(), **limits)
         self.told: list[tuple[str, int]] = []
         follow(self.held, lambda change, view: self.told.append((change, view.id)))
         self.on_released: Callable[[Any], None] = lambda _: None
@@ -112,56 +112,49 @@ async def test_too_many_held_messages_are_dropped():
         await first
 
 
-async def test_what_people_see_is_short_on_one_line_and_hides_nothing():
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        for message, *way in (
-            (call("delete", NASTY),),
-            (answer({"ok": 1}), TO_CLIENT),
-            (Notification(method="notifications/\x07"),),
-        ):
-            await waits.hold(message, *way, reason="Why\nnot?")
-        seen = waits.held.list()
-        for view in seen:
-            waits.held.release(view.id)
-        request, response, notice = seen
-    assert (request.method, request.tool, request.direction) == (
-        "tools/call",
-        "delete",
-        "client_to_server",
-    )
-    assert (request.rule, request.session, request.since) == ("ask first", "s1", 1_000.0)
+async def test_what_people_see_is_short_on_one_line_and_hides_nothing(waits):
+    for message, *way in (
+        (call("delete", NASTY),),
+        (answer({"ok": 1}), TO_CLIENT),
+        (Notification(method="notifications/\x07"),),
+    ):
+        await waits.hold(message, *way, reason="Why\nnot?")
+    request, response, notice = seen = waits.held.list()
+    said = (request.method, request.tool, request.direction)
+    assert said == ("tools/call", "delete", "client_to_server")
+    assert (request.rule, request.session, request.since) == ("ask first", "s1", NOON)
     assert len(request.preview) <= PREVIEW + 50
     assert "\\u001b" in request.preview
     assert (response.type, response.preview) == ("response", '{"ok":1}')
     assert (notice.method, notice.reason) == ("notifications/\\x07", "Why\\nnot?")
-    for view in (request, response, notice):
+    for view in seen:
         assert "".join(map(str, (view.preview, view.reason, view.method))).isprintable()
+        waits.held.release(view.id)
+
+
+ASK = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
+
+
+def never(path: str) -> str:
+    return (
+        f'[[rule]]\nname = "never {path}"\nwhen = {{ path = "$.params.arguments.path", '
+        f'is = "{path}" }}\naction = "block"\n'
+    )
 
 
 async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision():
-    rules = loaded(
-        '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
-        '[[rule]]\nname = "never"\nwhen = { path = "$.params.arguments.all", is = true }\n'
-        'action = "block"\n'
-    )
+    rules = loaded(ASK + never("/all"))
     held = HeldMessages(Clock(), MemoryBus())
+    follow(held, lambda change, view: change == "held" and held.release(view.id))
     chain = Chain(rules.interceptors, held)
-
-    async def decided(arguments: Any) -> Any:
-        ruling = await chain.judge(envelope(call("delete", arguments)))
-        async with asyncio.TaskGroup() as tasks:
-            follow(held, lambda change, view: change == "held" and held.release(view.id))
-            return await tasks.create_task(chain.settle(ruling))
-
-    assert (await decided({})).verdict is CONTINUE
-    assert isinstance((await decided({"all": True})).verdict, Block)
+    for path, stopped in (("/some", False), ("/all", True)):
+        ruling = await chain.run(envelope(call("delete", {"path": path})))
+        assert isinstance(ruling.verdict, Block) is stopped
 
 
 async def test_a_held_answer_is_shown_with_the_tool_that_was_called(capsys):
-    rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
     held = HeldMessages(Clock(), MemoryBus())
-    chain, views = Chain(rules.interceptors, held), []
+    chain, views = Chain(loaded(ASK).interceptors, held), []
 
     def release(change: str, view: HeldView) -> None:
         if change == "held":
@@ -177,33 +170,33 @@ async def test_a_held_answer_is_shown_with_the_tool_that_was_called(capsys):
         ("request", "tools/call", "delete"),
         ("response", "tools/call", "delete"),
     ]
-    name = f"{os.getpid()}/2"
-    assert (
-        f"Held {name}, response to tools/call delete → client, by ask." in capsys.readouterr().err
-    )
-    shown = views[1]
-    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), shown)
+    told = f"Held {os.getpid()}/2, response to tools/call delete → client, by ask."
+    assert told in capsys.readouterr().err
+    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), views[1])
     assert row.what == "response to tools/call delete"
 
 
 @asynccontextmanager
-async def proxies(folder: Path, *pids: int) -> AsyncIterator[list[Waits]]:
-    """Proxies that can be asked about the messages they hold."""
+async def served(*sockets: Path) -> AsyncIterator[list[Waits]]:
+    """Programs that can be asked at sockets about the messages they hold."""
     async with asyncio.TaskGroup() as tasks:
-        found: list[Waits] = []
-        serving = []
-        for pid in pids:
-            waits = Waits(tasks)
-            server = OperatorSocket(proxy_socket(folder, pid))
+        found, serving = [Waits(tasks) for _ in sockets], []
+        for path, waits in zip(sockets, found, strict=True):
+            server = OperatorSocket(path)
             server.listen()
             app = operator_app(Services(held=waits.held))
             serving.append(tasks.create_task(server.serve(app)))
-            found.append(waits)
         try:
             yield found
         finally:
             for task in serving:
                 task.cancel()
+
+
+@asynccontextmanager
+async def proxies(folder: Path, *pids: int) -> AsyncIterator[list[Waits]]:
+    async with served(*(proxy_socket(folder, pid) for pid in pids)) as found:
+        yield found
 
 
 async def held(*words: str) -> Result:
@@ -222,18 +215,15 @@ async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder):
         second = await waits.hold()
         shown = await held("list")
         assert shown.exit_code == 0, shown.output
-        assert "4711/1" in shown.output
-        assert "tools/call delete" in shown.output
-        assert "\x1b" not in shown.output
+        for told, is_told in {"4711/1": True, "tools/call delete": True, "\x1b": False}.items():
+            assert (told in shown.output) is is_told
         listed = json.loads((await held("list", "--json")).output)["held"]
         assert [row["id"] for row in listed] == ["4711/1", "4711/2"]
         assert (await held("release", "1")).output == "Released 4711/1.\n"
-        dropped = await held("drop", "4711/2", "--reason", "No.")
-        assert dropped.output == "Dropped 4711/2.\n"
+        assert (await held("drop", "4711/2", "--reason", "No.")).output == "Dropped 4711/2.\n"
         assert await first == "released"
         assert (await second).endswith("dropped: No.")
-        again = await held("release", "1")
-        assert isinstance(again.exception, e.CommandInvalid)
+        assert isinstance((await held("release", "1")).exception, e.CommandInvalid)
         assert "No message is held" in (await held("list")).output
 
 
@@ -248,8 +238,7 @@ async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_remove
         assert (folder / "proxy-40.sock").exists()
         listed = json.loads((await held("list", "--json")).output)["held"]
         assert {row["id"] for row in listed} == {"10/1", "20/1"}
-        unclear = await held("release", "1")
-        assert "2 proxies are running. Say which" in str(unclear.exception)
+        assert "2 proxies are running. Say which" in str((await held("release", "1")).exception)
         for name in ("10/1", "20/1"):
             assert (await held("release", name)).exit_code == 0
         assert [await first, await second] == ["released", "released"]
@@ -258,42 +247,35 @@ async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_remove
 
 
 async def test_a_hub_is_asked_by_its_data_folder(folder, tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        server = OperatorSocket(data / "control.sock")
-        server.listen()
-        app = operator_app(Services(held=waits.held))
-        serving = tasks.create_task(server.serve(app))
+    (tmp_path / "data").mkdir()
+    async with served(tmp_path / "data" / "control.sock") as (waits,):
         waiting = await waits.hold()
-        assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
+        released = await held("release", "1", "--data", str(tmp_path / "data"))
+        assert released.output == "Released 1.\n"
         assert await waiting == "released"
-        serving.cancel()
 
 
 @pytest.mark.requirement("operator.socket")
-async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder):
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        operator = ProxyOperator(waits.held, SystemClock())
-        serving = tasks.create_task(operator.serve())
-        waiting = await waits.hold()
-        (path,) = running_proxies().values()
-        assert path.parent == folder
+async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder, waits):
+    operator = ProxyOperator(waits.held, SystemClock())
+    serving = asyncio.ensure_future(operator.serve())
+    waiting = await waits.hold()
+    (path,) = running_proxies().values()
+    assert path.parent == folder
 
-        async def asked(name: str, **given: Any) -> Any:
-            return await asyncio.to_thread(ask_socket, path, name, given)
+    async def asked(name: str, **given: Any) -> Any:
+        return await asyncio.to_thread(ask_socket, path, name, given)
 
-        status = await asked("folkmoot/status")
-        assert (status["pid"], status["url"]) == (os.getpid(), "")
-        (view,) = (await asked("held/list"))["held"]
-        for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
-            with pytest.raises(e.CommandFailed, match="does not know this command"):
-                await asked(absent)
-        await asked("held/release", held_id=view["id"])
-        assert await waiting == "released"
-        serving.cancel()
+    status = await asked("folkmoot/status")
+    assert (status["pid"], status["url"]) == (os.getpid(), "")
+    (view,) = (await asked("held/list"))["held"]
+    for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
+        with pytest.raises(e.CommandFailed, match="does not know this command"):
+            await asked(absent)
+    await asked("held/release", held_id=view["id"])
+    assert await waiting == "released"
+    serving.cancel()
+    await asyncio.wait([serving])
     operator.close()
     assert running_proxies() == {}
 
@@ -301,8 +283,7 @@ async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hu
 def test_the_folder_of_sockets_is_private(tmp_path):
     folder = tmp_path / "run" / "folkmoot"
     folder.mkdir(parents=True, mode=0o755)
-    path = proxy_socket(folder)
-    assert path.name == f"proxy-{os.getpid()}.sock"
+    assert proxy_socket(folder).name == f"proxy-{os.getpid()}.sock"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (tmp_path / "file").write_text("")
     with pytest.raises(e.DataFolderUnwritable):
@@ -310,9 +291,6 @@ def test_the_folder_of_sockets_is_private(tmp_path):
     assert runtime_folder({"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/folkmoot")
     assert runtime_folder({"XDG_STATE_HOME": "/s"}) == Path("/s/folkmoot/run")
     assert runtime_folder({}).is_relative_to(Path.home())
-
-
-EDITED = {"name": "delete", "arguments": {"path": "/tmp/x"}}
 
 
 def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
@@ -336,42 +314,32 @@ async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(wai
     with pytest.raises(e.CommandInvalid, match=why):
         waits.held.release(1, with_changes(message, **wrong))
     assert len(waits.held) == 1
-    waits.held.release(1, with_changes(message, params=EDITED))
+    edited = {"name": "delete", "arguments": {"path": "/tmp/x"}}
+    waits.held.release(1, with_changes(message, params=edited))
     assert await waiting == "released"
 
 
-def never(path: str) -> str:
-    return (
-        f'[[rule]]\nname = "never {path}"\nwhen = {{ path = "$.params.arguments.path", '
-        f'is = "{path}" }}\naction = "block"\n'
-    )
-
-
 async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_it():
-    ask = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
     earlier = loaded(never("/first"))
-    rules = loaded(never("/before") + ask + never("/behind"))
+    rules = loaded(never("/before") + ASK + never("/behind"))
     held = HeldMessages(Clock(), MemoryBus())
     chain = Chain([*earlier.interceptors, *rules.interceptors], held)
 
     def release(change: str, view: HeldView) -> None:
         if change == "held":
             message = held.envelope(view.id).message
-            wanted = {"name": "delete", "arguments": {"path": paths[-1]}}
+            wanted = {"name": "delete", "arguments": {"path": path}}
             held.release(view.id, with_changes(message, params=wanted))
 
     follow(held, release)
-    paths: list[str] = []
-    for path, by in (("/x", ""), *((f"/{each}", each) for each in ("first", "before"))):
-        paths.append(path)
+    for path in ("/x", "/first", "/before", "/behind"):
         ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
-        assert isinstance(ruling.verdict, Block) is bool(by)
-        assert not by or ruling.by == f"never /{by}"
-        assert (ruling.waited.by, ruling.changed) == ("ask", True)
-        assert ruling.envelope.message.params["arguments"] == {"path": path}
-    paths.append("/behind")
-    ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
-    assert isinstance(ruling.verdict, Block)
+        assert isinstance(ruling.verdict, Block) is (path != "/x")
+        if path in ("/first", "/before"):
+            assert ruling.by == f"never {path}"
+        if path != "/behind":
+            assert (ruling.waited.by, ruling.changed) == ("ask", True)
+            assert ruling.envelope.message.params["arguments"] == {"path": path}
 
 
 def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all():
@@ -380,14 +348,8 @@ def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all():
 
 
 async def test_the_command_line_shows_edits_and_releases_a_message(folder, tmp_path, monkeypatch):
-    editor = tmp_path / "editor.py"
-    editor.write_text(
-        "import pathlib, sys\n"
-        "path = pathlib.Path(sys.argv[1])\n"
-        'path.write_text(path.read_text().replace("/etc", "/tmp"))\n'
-    )
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", f"{sys.executable} -IS {editor}")
+    monkeypatch.setenv("EDITOR", "sed -i s:/etc:/tmp:")
     async with proxies(folder, 4711) as (waits,):
         for _ in range(3):
             await waits.hold(call("delete", {"path": "/etc"}))
@@ -408,26 +370,21 @@ async def test_the_command_line_shows_edits_and_releases_a_message(folder, tmp_p
             assert wrong.exit_code != 0
             assert why in f"{wrong.output}{wrong.exception}"
         assert (await held("release", "3", "--with", str(tmp_path / "no"))).exit_code == 2
-        monkeypatch.setenv("EDITOR", "true")
-        same = await held("release", "3", "--edit")
-        assert "Nothing was changed, so 4711/3 is still held." in str(same.exception)
-        monkeypatch.setenv("EDITOR", "no-such-editor")
-        none = await held("release", "3", "--edit")
-        assert "no-such-editor" in str(none.exception)
+        unchanged = "Nothing was changed, so 4711/3 is still held."
+        for editor, why in (("true", unchanged), ("no-such-editor", "no-such-editor")):
+            monkeypatch.setenv("EDITOR", editor)
+            assert why in str((await held("release", "3", "--edit")).exception)
         assert [view.id for view in waits.held.list()] == [3]
         waits.held.release(3)
 
 
-async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(capsys):
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        follow(waits.held, proxy_held.show_held)
-        await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
-        waits.held.drop(1)
-        await waits.hold()
-        waits.held.release(2)
+async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(waits, capsys):
+    follow(waits.held, proxy_held.show_held)
+    dropped = await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
+    waits.held.drop(1)
+    await dropped
     name = f"{os.getpid()}/1"
-    assert capsys.readouterr().err.splitlines()[:3] == [
+    assert capsys.readouterr().err.splitlines() == [
         f"Held {name}, tools/call delete → server, by ask first: Really\\x1b[2J?",
         f"  Decide with: folkmoot proxy held release|drop {name}",
         f"{name} tools/call delete: dropped.",

@@ -25,11 +25,9 @@ DATA: dict[str, Any] = {"a": {"b c": [{"x": 1}, {"x": 2}, 3], "d": None}, "e": [
         ("$.a.*", [DATA["a"]["b c"], None]),
         ("$.e[*]", []),
         ("$.a[0]", []),
-        ("$.e.x", []),
         ("$.a['b c'][9]", []),
         ("$..x", [1, 2]),
         ("$.a..[1]", [{"x": 2}]),
-        ("$..[1].x", [2]),
         ("$..['b c']..x", [1, 2]),
         ("$.e..x", []),
     ],
@@ -65,7 +63,6 @@ def test_any_name_can_be_quoted(text, name):
     ("text", "why"),
     [
         ("", "must start with $"),
-        ("a", "must start with $"),
         ("result", "must start with $"),
         ("$.", "'.' is not understood"),
         ("$..", "'..' is not understood"),
@@ -75,13 +72,11 @@ def test_any_name_can_be_quoted(text, name):
         ("$.tools[echo].title", 'write ["echo"] with quotes'),
         ("$.a[b c]", 'write ["b c"] with quotes'),
         ("$.a[", "'[' is not understood"),
-        ("$x", "'x' is not understood"),
         ("$result", "'result' is not understood"),
         ("$['\\q']", "'\\q' is not a JSON string"),
         ('$["\n"]', '"\n" is not a JSON string'),
         ("$['a", '"[\'a" is not understood'),
         ("$." + "a" * 1_100, "at most 1,024 characters"),
-        ("$" + ".a" * 600, "at most 1,024 characters"),
     ],
 )
 def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text, why):

@@ -14,7 +14,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import ProtocolMessage, decode_message, encode_message
-from folkmoot.core.ports import Carried, Holding, Interceptor
+from folkmoot.core.ports import Carried, Interceptor
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.mcp.carrier import Carrier
@@ -127,7 +127,6 @@ class Scene:
     def __init__(
         self,
         interceptors: Sequence[Interceptor] = (),
-        holding: Holding | None = None,
         tape: MemoryTape | None = None,
         **options: Any,
     ) -> None:
@@ -136,7 +135,7 @@ class Scene:
         self.sessions = SessionManager(SystemClock())
         self.tape = tape
         self.failure: BaseException | None = None
-        self._steps = Steps(Chain(interceptors, holding), tape, SystemClock())
+        self._steps = Steps(Chain(interceptors), tape, SystemClock())
         self._options = options
         self.over = asyncio.Event()
 

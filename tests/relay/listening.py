@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import TapeSide
-from folkmoot.relay.proxy import ProxiedServer, Proxy, ProxyOptions, ServerTransport, assembled
+from folkmoot.relay.proxy import ProxiedServer, Proxy, ProxyOptions, assembled
 from tests.harness import Answer, ask
 from tests.mcp.server import played
 
@@ -22,23 +22,20 @@ class Listening(NamedTuple):
     proxy: Proxy
     port: int
 
-    async def post(self, message: Any, path: str = "/mcp", **headers: str) -> Answer:
+    async def post(self, message: Any, **headers: str) -> Answer:
         """Send a message; `mcp_session_id=` names the header `mcp-session-id`."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         named = {"content-type": "application/json", "accept": BOTH}
         named |= {name.replace("_", "-"): value for name, value in headers.items()}
-        return await ask(self.port, path, method="POST", headers=named, body=body)
+        return await ask(self.port, "/mcp", method="POST", headers=named, body=body)
 
 
 @asynccontextmanager
 async def listening(
-    *command: str,
-    url: str = "",
-    transport: ServerTransport = "http",
-    options: ProxyOptions | None = None,
+    *command: str, url: str = "", options: ProxyOptions | None = None
 ) -> AsyncIterator[Listening]:
     """A proxy, while entered."""
-    server = ProxiedServer(command, url, transport)
+    server = ProxiedServer(command, url, "http")
     async with (
         assembled(server, SystemClock(), client=TapeSide("http"), options=options) as proxy,
         proxy.listening("127.0.0.1", 0) as where,

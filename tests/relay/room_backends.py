@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 
 from folkmoot.app import Hub
 from folkmoot.client import Room
-from folkmoot.core.message import Notification, Response
+from folkmoot.core.message import Response
 from folkmoot.core.ports import Interceptor
 from folkmoot.gateway.grants import Granting
 from folkmoot.gateway.model import Inventory, UpstreamRequest
@@ -27,23 +27,18 @@ EVERYTHING = ("github:*", "github://*", "mcp.request.prompts/get:github:*")
 """What opens all of the backend at the hub."""
 
 
-def spec(*namespaces: str, **more: Any) -> GatewaySpec:
+def spec(*namespaces: str) -> GatewaySpec:
     """Settings with these backends, which are reached by nobody but the test."""
-    return GatewaySpec(
-        backends={
-            name: BackendSpec(name=name, namespace=name, command=("x",), enabled=False, **more)
-            for name in namespaces
-        }
-    )
+    off: Any = {"command": ("x",), "enabled": False}
+    backends = {name: BackendSpec(name=name, namespace=name, **off) for name in namespaces}
+    return GatewaySpec(backends=backends)
 
 
 class Slow(Scripted):
     """Begins what it is asked, and goes on when the test says so."""
 
-    def __init__(
-        self, namespace: str, answer: Callable[[UpstreamRequest], Any] | None = None
-    ) -> None:
-        super().__init__(namespace, answer or (lambda wanted: {"content": []}))
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = asyncio.Event()
@@ -56,13 +51,6 @@ class Slow(Scripted):
             self.given_up.set()
             raise
         return await super().request(wanted)
-
-
-def progress(wanted: UpstreamRequest, done: int) -> None:
-    """Tell whoever asked how far it has come."""
-    assert wanted.tell is not None
-    params = {"progressToken": "theirs", "progress": done, "total": 9, "message": f"{done} done"}
-    wanted.tell(Notification(method="notifications/progress", params=params))
 
 
 class Village(Town):
@@ -97,9 +85,7 @@ class Village(Town):
 
     async def live(self, person: Person) -> LiveRoom:
         """The room, as it is in memory."""
-        room = (await self.hub.rooms.enter(person.visitor, ROOM)).room
-        assert isinstance(room, LiveRoom)
-        return room
+        return (await self.hub.rooms.enter(person.visitor, ROOM)).room
 
     async def said(self, person: Person, after: int) -> list[dict[str, Any]]:
         """What was said after a message, once something was."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from folkmoot.bus import MemoryBus
 from folkmoot.client import Message, RequestFailed, Room
-from folkmoot.core import errors as e
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.held import HeldMessages
 from folkmoot.relay.deciding_room import DecidingRoom
 from tests.client.hub import CuttingHub, cutting_hub
 from tests.client.support import SOON, enter, eventually, until
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope
+from tests.proxy.test_held import Waits
 
 
 class Town:
@@ -26,18 +25,9 @@ class Town:
     def __init__(self, there: CuttingHub, owner: Room, tasks: asyncio.TaskGroup) -> None:
         self.hub = there
         self.owner = owner
-        self.held = HeldMessages(Clock(), MemoryBus())
+        waits = Waits(tasks)
+        self.held, self.hold = waits.held, waits.hold
         self._tasks = tasks
-
-    def hold(self, message: Any, *way: Any, **more: Any) -> asyncio.Task[str]:
-        return self._tasks.create_task(self._hold(envelope(message, *way), Hold(**more)))
-
-    async def _hold(self, held: Any, hold: Hold) -> str:
-        try:
-            await self.held.hold(held, "ask first", hold)
-        except e.MessageDropped as error:
-            return error.message
-        return "released"
 
     def decide(self) -> None:
         room = DecidingRoom(self.held, self.hub.url, room="square", token="sk_proxy", backoff=SOON)
@@ -69,7 +59,7 @@ async def there() -> AsyncIterator[Town]:
 
 
 async def test_whoever_fulfils_the_proposal_releases_the_message(there):
-    waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
+    waiting = await there.hold(call("delete", {"path": "/x"}), reason="Really?")
     said = await until(there.owner, lambda it: it.text is not None)
     assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
     proposal = await there.proposed()
@@ -81,30 +71,29 @@ async def test_whoever_fulfils_the_proposal_releases_the_message(there):
 
 
 async def test_a_rejection_drops_the_message_with_its_reason(there):
-    waiting = there.hold(call("delete"))
+    waiting = await there.hold(call("delete"))
     await there.owner.reject(await there.proposed(), "Not on a Friday.")
-    told = await waiting
-    assert told == "The message was held and dropped: Not on a Friday. (alice)"
+    assert await waiting == "The message was held and dropped: Not on a Friday. (alice)"
 
 
 async def test_what_is_no_request_is_released_by_a_request_made_for_it(there):
-    waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
+    waiting = await there.hold(answer({"ok": 1}), TO_CLIENT)
     proposal = await there.proposed()
     assert proposal.kind == "mcp.proposal.folkmoot/release"
     assert proposal.payload["params"]["preview"] == '{"ok":1}'
     await there.owner.fulfil(proposal)
     assert await waiting == "released"
-    large = there.hold(call("x", {"text": "y" * 100_000}))
+    large = await there.hold(call("x", {"text": "y" * 100_000}))
     assert (await there.proposed()).kind == "mcp.proposal.folkmoot/release"
     there.held.release(2)
     assert await large == "released"
 
 
 async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(there):
-    waiting = there.hold(call("delete"))
+    waiting = await there.hold(call("delete"))
     proposal = await there.proposed()
     # Once another one was proposed, the proxy knows that the first is stored.
-    another = there.hold(call("move"))
+    another = await there.hold(call("move"))
     await there.proposed()
     there.held.release(1)
     assert await waiting == "released"
@@ -115,7 +104,7 @@ async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_an
 
 
 async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(there):
-    there.hold(call("delete"))
+    await there.hold(call("delete"))
     proposal = await there.proposed()
     await there.restart()
     with pytest.raises(RequestFailed, match="no longer held"):
@@ -147,7 +136,7 @@ async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(caplo
 
 
 async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there):
-    waiting = there.hold(call("delete"))
+    waiting = await there.hold(call("delete"))
     proposal = await there.proposed()
     welcomes = there.hub.welcomes
     there.hub.cut("proxy")

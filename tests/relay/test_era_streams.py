@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.harness import reached
-from tests.mcp.client.places import Asked, Place, Shaking, event
+from tests.mcp.client.places import Asked, Place, Shaking, event, told
 from tests.mcp.server.played import modern as stateless
+from tests.mcp_harness import INITIALIZE, rpc
 from tests.mcp_harness import MODERN as STATELESS
 from tests.relay.standing import Standing, before
 
@@ -19,12 +20,6 @@ LEVEL = "io.modelcontextprotocol/logLevel"
 CHANGED = "notifications/tools/list_changed"
 GIVEN = {"action": "accept", "content": {"yes": True}}
 NAMES = ("ada", "bob")
-
-
-def rpc(method: str, id_: Any = None, **params: Any) -> dict[str, Any]:
-    """A request, or a notification where it has no id."""
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    return message if id_ is None else message | {"id": id_}
 
 
 def answer(id_: Any, **result: Any) -> dict[str, Any]:
@@ -39,7 +34,7 @@ def question(name: str) -> dict[str, Any]:
 
 
 def log(name: str) -> dict[str, Any]:
-    return rpc("notifications/message", level="error", data=name)
+    return told("notifications/message", level="error", data=name)
 
 
 class Server:
@@ -70,11 +65,12 @@ class Server:
             await asked.result({"resultType": "complete", **found})
         elif method == "subscriptions/listen":
             meta, wanted = {SUBSCRIPTION: id_}, params["notifications"]
-            told = rpc("notifications/subscriptions/acknowledged", notifications=wanted, _meta=meta)
-            await asked.events(event(told), end=False)
+            agreed = {"notifications": wanted, "_meta": meta}
+            begun = told("notifications/subscriptions/acknowledged", **agreed)
+            await asked.events(event(begun), end=False)
             self.listened.set()
             await self.changed.wait()
-            await asked.part(event(rpc(CHANGED, _meta=meta)))
+            await asked.part(event(told(CHANGED, _meta=meta)))
         elif "inputResponses" in params:
             await asked.result({"resultType": "complete", "content": [], "got": params["name"]})
         else:
@@ -104,19 +100,18 @@ class Server:
 
 async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str]:
     """The headers of a session over which hands were shaken."""
-    client = {"name": "test", "version": "1"}
-    hello = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
-    met = await proxy.post(rpc("initialize", 0, **hello))
-    named = met.headers["mcp-session-id"]
+    hello = INITIALIZE["params"] | {"capabilities": capabilities}
+    named = (await proxy.post(INITIALIZE | {"params": hello})).headers["mcp-session-id"]
     session = {"mcp_session_id": named, "mcp_protocol_version": "2025-11-25"}
-    assert (await proxy.post(rpc("notifications/initialized"), **session)).status_code == 202
+    assert (await proxy.post(told("notifications/initialized"), **session)).status_code == 202
     return session
 
 
 @pytest.mark.requirement("mcp.eras-own-stream", "mcp.eras-listening")
 async def test_a_handshake_client_hears_each_call_in_its_own_stream():
     async def call(proxy: Standing, session: dict[str, str], name: str, id_: int) -> None:
-        async with proxy.stream("POST", rpc("tools/call", id_, name=name), **session) as stream:
+        asking = rpc("tools/call", {"name": name}, id_)
+        async with proxy.stream("POST", asking, **session) as stream:
             assert (await stream.message())[1]["params"]["data"] == name
             asked = (await stream.message())[1]
             assert asked["params"] == question(name)["params"]
@@ -133,7 +128,7 @@ async def test_a_handshake_client_hears_each_call_in_its_own_stream():
                 for id_, name in enumerate(NAMES, 1):
                     tasks.create_task(call(proxy, session, name, id_))
             server.changed.set()
-            assert (await changes.message())[1] == rpc(CHANGED)
+            assert (await changes.message())[1] == told(CHANGED)
 
 
 @pytest.mark.requirement("mcp.eras-own-stream")
@@ -148,8 +143,7 @@ async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own
             wish = (await stream.message())[1]["result"]
         assert wish["inputRequests"] == {"1": question(name)}
         message["params"] |= {"requestState": wish["requestState"], "inputResponses": {"1": GIVEN}}
-        answered = await proxy.post(message, **headers)
-        assert answered.json()["result"]["got"] == [name, GIVEN]
+        assert (await proxy.post(message, **headers)).json()["result"]["got"] == [name, GIVEN]
 
     async with Server().shaking.place.open() as place, before(place.url) as proxy:
         await asyncio.gather(*(call(proxy, name) for name in NAMES))

@@ -36,6 +36,8 @@ REFUSALS: dict[str, Any] = {
 }
 """How servers of one era refuse what is of the other."""
 OTHER = {"handshake": "stateless", "stateless": "handshake"}
+CLOCK = SystemClock()
+COMMAND = (sys.executable, "-IS", small_server.__file__)
 
 
 @asynccontextmanager
@@ -75,7 +77,7 @@ async def check_use(client: Client) -> None:
 
     assert [tool.name for tool in (await client.list_tools()).tools] == ["wörter"]
     got = await client.call_tool("wörter", {"progress": True}, progress_callback=note)
-    assert json.loads(got.content[0].text) == {"name": "wörter", "progress": True}  # type: ignore[union-attr]
+    assert json.loads(got.content[0].text) == {"name": "wörter", "progress": True}
     assert progress == [(1, 2, None)]
 
 
@@ -128,8 +130,7 @@ async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_pr
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
 async def test_before_a_command_too_and_whoever_was_there_first():
-    command = (sys.executable, "-IS", small_server.__file__)
-    async with listening(*command) as proxy:
+    async with listening(*COMMAND) as proxy:
         url = f"http://127.0.0.1:{proxy.port}/mcp"
         assert await negotiated(url) == "2025-11-25"
         async with client_at(url, MODERN) as client:
@@ -145,8 +146,7 @@ async def test_whoever_wants_the_other_era_shown_to_all_can_have_it():
     ):
         assert await negotiated(proxy.url) == MODERN
         assert await negotiated(passed.url) == MODERN
-    command = (sys.executable, "-IS", small_server.__file__)
-    async with listening(*command, options=ProxyOptions(discoverable=True)) as there:
+    async with listening(*COMMAND, options=ProxyOptions(discoverable=True)) as there:
         assert await negotiated(f"http://127.0.0.1:{there.port}/mcp") == MODERN
 
 
@@ -156,10 +156,7 @@ async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp
     async with (
         serving_eras("stateless") as url,
         assembled(
-            ProxiedServer(url=url),
-            SystemClock(),
-            client=TapeSide("http"),
-            recording=Recording(file=file),
+            ProxiedServer(url=url), CLOCK, client=TapeSide("http"), recording=Recording(file=file)
         ) as proxy,
         proxy.listening("127.0.0.1", 0) as there,
         client_at(f"{there}/mcp", "legacy") as sdk,

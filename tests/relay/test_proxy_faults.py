@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 from contextlib import suppress
+from typing import Any
 
 import httpx2
 import pytest
@@ -30,19 +31,10 @@ SERVER = """
 import json, os, sys
 for line in sys.stdin.buffer:
     asked = json.loads(line)
-    method, id_ = asked.get("method"), asked.get("id")
-    if method == "die":
-        os.kill(os.getpid(), 9)
-    if method == "initialize":
-        params = asked["params"]
-        answer = {"protocolVersion": params["protocolVersion"], "capabilities": {},
+    if asked["method"] == "initialize":
+        answer = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {},
                   "serverInfo": {"name": "small", "version": "1"}, "pid": os.getpid()}
-    elif method == "wait":
-        continue
-    else:
-        answer = {"got": asked.get("params")}
-    if id_ is not None:
-        print(json.dumps({"jsonrpc": "2.0", "id": id_, "result": answer}), flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
 if len(sys.argv) > 1:
     open(sys.argv[1], "w").write("the input has ended")
 """
@@ -76,8 +68,7 @@ async def test_a_server_that_is_killed_leaves_no_call_without_an_answer():
         told_ = [answer.json() for answer in await calls]
         lost = "server_unreachable"
         assert [(it["id"], it["error"]["data"]["code"]) for it in told_] == [(1, lost), ("1", lost)]
-        later = await proxy.post(rpc("wait", id_=2), mcp_session_id=session)
-        assert later.status_code == 404
+        assert (await proxy.post(rpc("wait", id_=2), mcp_session_id=session)).status_code == 404
         assert (await proxy.post(INITIALIZE)).status_code == 200
 
 
@@ -133,8 +124,7 @@ async def test_fifty_megabytes_pass_over_http_byte_for_byte():
 
     async with standing(do) as (proxy, _):
         got = await proxy.post(call_with(params))
-        assert got.headers["content-type"] == "application/json"
-        assert got.content == answer
+        assert (got.headers["content-type"], got.content) == ("application/json", answer)
         got = await proxy.post(call_with(b"{}"))
         assert got.content.endswith(b"id: 1\ndata: " + answer + b"\n\n")
 
@@ -155,14 +145,8 @@ def test_ten_thousand_messages_at_once_arrive_all_and_in_order(tmp_path):
 
 def proxy_on_pipes(*arguments: str, room: int | None = None) -> Forked:
     limits = {} if room is None else {resource.RLIMIT_FSIZE: (room, room)}
-    return Forked(
-        ["proxy", *arguments],
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        limits=limits,
-    )
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return Forked(["proxy", *arguments], env=environment(), limits=limits, **pipes)
 
 
 def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path):
@@ -178,11 +162,9 @@ def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path):
     assert child.returncode not in (0, None)
     assert "Traceback" not in err
     assert "cannot be written" in err
-    recorded = {
-        each.envelope.message.id for each in read_tape(tape).entries
-        if not hasattr(each.envelope.message, "method")
-    }  # fmt: skip
-    assert {each["id"] for each in answers if "result" in each} <= recorded
+    recorded = [each.message for each in read_tape(tape).entries]
+    answered = {each.id for each in recorded if not hasattr(each, "method")}
+    assert {each["id"] for each in answers if "result" in each} <= answered
 
     other = tmp_path / "other.jsonl"
     options = ("--record", str(other), "--record-best-effort", "--", *python(ECHO))
@@ -218,11 +200,8 @@ async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path):
 def test_a_file_of_rules_that_cannot_be_read_starts_nothing_and_is_told_by_its_line(tmp_path):
     rules, started = tmp_path / "rules.toml", tmp_path / "started"
     rules.write_text('[[rule]]\nname = "one"\naction = "block\n')
-    done = forked.run(
-        ["proxy", "--rules", str(rules), "--", "touch", str(started)],
-        env=environment(),
-        timeout=SECONDS,
-    )
+    command = ["proxy", "--rules", str(rules), "--", "touch", str(started)]
+    done = forked.run(command, env=environment(), timeout=SECONDS)
     assert done.returncode not in (0, None)
     assert "line 3" in done.stderr
     assert str(rules) in done.stderr

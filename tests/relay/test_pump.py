@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.message import Request, replace
+from folkmoot.core.message import Request
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportContext
@@ -28,12 +29,19 @@ from tests.relay.carriers import (
 )
 
 
-def call(number: int | str, name: str = "echo", **more: Any) -> dict[str, Any]:
-    return rpc("tools/call", {"name": name}, number) | more
+def call(number: int | str) -> dict[str, Any]:
+    return rpc("tools/call", {"name": "echo"}, number)
 
 
 def answer(number: int | str, result: Any = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "result": result or {}}
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """A proxy between a client and a server, with no rules and no tape."""
+    async with Scene().running() as made:
+        yield made
 
 
 BLOCK = Block(e.BlockedByInterceptor("Not here."))
@@ -42,73 +50,66 @@ BLOCK = Block(e.BlockedByInterceptor("Not here."))
 @pytest.mark.requirement(
     "proxy.unknown-members", "proxy.overhead", "proxy.every-message-is-an-envelope"
 )
-async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as():
+async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as(scene):
     odd = b'{ "jsonrpc":"2.0" ,"id":7,"method":"m","params":{"z":1,"a":[1.50]},"x-new":{} }'
-    async with Scene().running() as scene:
-        scene.client.says(odd)
-        await scene.server.hears()
-        assert scene.server.last.message.raw is not None
-        assert bytes_of(scene.server.last) == odd
+    scene.client.says(odd)
+    await scene.server.hears()
+    assert scene.server.last.message.raw is not None
+    assert bytes_of(scene.server.last) == odd
 
 
 @pytest.mark.requirement("proxy.direction-set-at-entry", "proxy.direction-routes")
-async def test_cancellation_and_progress_go_both_ways_by_where_they_entered():
-    async with Scene().running() as scene:
-        both = [
-            told("notifications/cancelled", requestId=1),
-            told("notifications/progress", progressToken=1, progress=1),
-            call(1) | {"method": "elicitation/create"},
-            told("notifications/tools/list_changed"),
-        ]
-        scene.client.says(*both)
-        assert await scene.server.hears(len(both)) == both
-        assert scene.server.last.context.direction is TO_SERVER
-        scene.server.says(*both)
-        assert await scene.client.hears(len(both)) == both
-        assert scene.client.last.context.direction is TO_CLIENT
-        assert (scene.client.heard, scene.server.heard) == ([], [])
+async def test_cancellation_and_progress_go_both_ways_by_where_they_entered(scene):
+    both = [
+        told("notifications/cancelled", requestId=1),
+        told("notifications/progress", progressToken=1, progress=1),
+        call(1) | {"method": "elicitation/create"},
+        told("notifications/tools/list_changed"),
+    ]
+    scene.client.says(*both)
+    assert await scene.server.hears(len(both)) == both
+    assert scene.server.last.context.direction is TO_SERVER
+    scene.server.says(*both)
+    assert await scene.client.hears(len(both)) == both
+    assert scene.client.last.context.direction is TO_CLIENT
+    assert (scene.client.heard, scene.server.heard) == ([], [])
 
 
 @pytest.mark.requirement(
     "proxy.session-travels", "proxy.correlates-responses", "proxy.session-states"
 )
-async def test_the_session_travels_with_each_message_and_ties_answers_to_requests():
-    async with Scene().running() as scene:
-        params = {"protocolVersion": "2025-06-18", "capabilities": {}}
-        scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-        await scene.server.hears()
-        assert scene.server.last.context.session.session_id is None
-        scene.server.says(answer(1, {"protocolVersion": "2025-03-26"}))
-        await scene.client.hears()
-        scene.client.says(told("notifications/initialized"))
-        await scene.server.hears()
-        scene.client.says(call(2), call("2"))
-        await scene.server.hears(2)
-        session = scene.server.last.context.session
-        assert session.state is SessionState.ACTIVE
-        assert str(session.session_id) == "k"
-        assert session.protocol_version.value == "2025-03-26"
-        assert session.correlation_id == 'client:"2"'
-        scene.server.says(answer("2"))
-        await scene.client.hears()
-        assert scene.client.last.context.session == session
-        scene.server.says(call("2"))
-        await scene.client.hears()
-        assert scene.client.last.context.session.correlation_id == 'server:"2"'
+async def test_the_session_travels_with_each_message_and_ties_answers_to_requests(scene):
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    await scene.server.hears()
+    assert scene.server.last.context.session.session_id is None
+    scene.server.says(answer(1, {"protocolVersion": "2025-03-26"}))
+    await scene.client.hears()
+    scene.client.says(told("notifications/initialized"))
+    await scene.server.hears()
+    scene.client.says(call(2), call("2"))
+    await scene.server.hears(2)
+    session = scene.server.last.context.session
+    assert session.state is SessionState.ACTIVE
+    assert (str(session.session_id), session.protocol_version.value) == ("k", "2025-03-26")
+    assert session.correlation_id == 'client:"2"'
+    scene.server.says(answer("2"))
+    await scene.client.hears()
+    assert scene.client.last.context.session == session
+    scene.server.says(call("2"))
+    await scene.client.hears()
+    assert scene.client.last.context.session.correlation_id == 'server:"2"'
 
 
 @pytest.mark.requirement("proxy.timing", "proxy.context-end-to-end")
-async def test_a_message_leaves_with_the_context_it_came_with_and_its_times():
-    async with Scene().running() as scene:
-        scene.client.says(call(1))
-        await scene.server.hears()
-        context = scene.server.last.context
-        assert context.transport is scene.client.current_context()
-        timing = context.timing
-        times = [timing.created_at, timing.processing_started, timing.processing_completed]
-        times.append(timing.sent_at)
-        assert None not in times
-        assert times == sorted(times)  # type: ignore[type-var]
+async def test_a_message_leaves_with_the_context_it_came_with_and_its_times(scene):
+    scene.client.says(call(1))
+    await scene.server.hears()
+    context = scene.server.last.context
+    assert context.transport is scene.client.current_context()
+    timing: Any = context.timing
+    worked = [timing.processing_started, timing.processing_completed]
+    assert timing.created_at <= worked[0] <= worked[1] <= timing.sent_at
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context", "proxy.internal-not-forwarded")
@@ -141,41 +142,24 @@ async def test_a_mock_answers_in_the_servers_place():
         assert scene.server.heard == []
 
 
-class Renames:
-    """Makes each call one of another tool."""
-
-    name, guards = "renames", False
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        if not isinstance(message, Request):
-            return CONTINUE
-        return Modify(replace(message, params={"name": "other"}))
-
-
 async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it():
     tape = MemoryTape()
-    async with Scene([Renames()], tape=tape).running() as scene:
+    other = Request(id=1, method="tools/call", params={"name": "other"})
+    async with Scene([Says(Modify(other), TO_SERVER)], tape=tape).running() as scene:
         scene.client.says(call(1))
         assert (await scene.server.hears())[0]["params"] == {"name": "other"}
         line = tape.carried[0]
         assert line.envelope.message.params == {"name": "echo"}
-        assert line.at_server.params == {"name": "other"}  # type: ignore[union-attr]
+        assert line.at_server.params == {"name": "other"}
 
 
 async def test_a_message_that_waits_lets_the_others_go_by():
-    class Slow:
-        name, guards = "slow", False
-
-        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-            return Delay(0.05) if getattr(envelope.message, "id", 0) == 1 else CONTINUE
-
     tape = MemoryTape()
-    async with Scene([Slow()], tape=tape).running() as scene:
-        scene.client.says(call(1), call(2))
+    async with Scene([Says(Delay(0.05), "slow")], tape=tape).running() as scene:
+        scene.client.says(rpc("slow", id_=1), call(2))
         assert [each["id"] for each in await scene.server.hears(2)] == [2, 1]
         noted = [(each.verdict, each.by) for each in tape.carried]
-        assert noted == [(None, ""), (Delay(0.05), "slow")]
+        assert noted == [(None, ""), (Delay(0.05), "rule")]
 
 
 async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be():
@@ -256,72 +240,64 @@ async def test_stopped_messages_count_among_those_taken_together(monkeypatch):
     async with Scene([slow]).running() as scene:
         scene.client.says(call(1), told("x"), told("x"), call(9))
         await slow.begun.wait()
-        assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
+        assert [each.message.id for each in scene.client.heard] == [1]
 
 
-async def test_when_the_server_is_gone_every_open_request_is_answered():
-    async with Scene().running() as scene:
-        scene.client.says(call(1), call("1"), call(2))
-        await scene.server.hears(3)
-        scene.server.says(answer(2))
-        await scene.client.hears()
-        scene.server.leaves()
-        answers = await scene.client.hears(2)
-        assert [each["id"] for each in answers] == [1, "1"]
-        assert answers[0]["error"]["data"]["code"] == "server_unreachable"
-        await scene.over.wait()
-        assert scene.failure is None
-        assert len(scene.sessions) == 0
+async def test_when_the_server_is_gone_every_open_request_is_answered(scene):
+    scene.client.says(call(1), call("1"), call(2))
+    await scene.server.hears(3)
+    scene.server.says(answer(2))
+    await scene.client.hears()
+    scene.server.leaves()
+    answers = await scene.client.hears(2)
+    assert [each["id"] for each in answers] == [1, "1"]
+    assert answers[0]["error"]["data"]["code"] == "server_unreachable"
+    await scene.over.wait()
+    assert scene.failure is None
+    assert len(scene.sessions) == 0
 
 
-async def test_a_client_that_has_said_all_still_gets_its_answers():
-    async with Scene().running() as scene:
-        scene.client.says(call(1))
-        scene.client.leaves()
-        await scene.server.hears()
-        scene.server.says(answer(1))
-        assert (await scene.client.hears())[0]["id"] == 1
-        await scene.over.wait()
-        assert scene.server.closed
+async def test_a_client_that_has_said_all_still_gets_its_answers(scene):
+    scene.client.says(call(1))
+    scene.client.leaves()
+    await scene.server.hears()
+    scene.server.says(answer(1))
+    assert (await scene.client.hears())[0]["id"] == 1
+    await scene.over.wait()
+    assert scene.server.closed
 
 
-async def test_a_client_that_is_gone_ends_the_conversation():
-    async with Scene().running() as scene:
-        scene.client.deaf = True
-        scene.server.says(told("notifications/message", data="x"))
-        await scene.over.wait()
-        assert scene.server.closed
+async def test_a_client_that_is_gone_ends_the_conversation(scene):
+    scene.client.deaf = True
+    scene.server.says(told("notifications/message", data="x"))
+    await scene.over.wait()
+    assert scene.server.closed
 
 
 @pytest.mark.requirement("proxy.session-manager")
-async def test_a_session_that_the_manager_ends_ends_its_conversation():
-    async with Scene().running() as scene:
-        scene.client.says(call(1))
-        await scene.server.hears()
-        session = scene.sessions.find("k")
-        assert session.end is not None
-        session.end()
-        await scene.over.wait()
-        assert scene.failure is None
-        assert scene.server.closed
-        assert scene.client.closed
+async def test_a_session_that_the_manager_ends_ends_its_conversation(scene):
+    scene.client.says(call(1))
+    await scene.server.hears()
+    scene.sessions.find("k").end()
+    await scene.over.wait()
+    assert scene.failure is None
+    assert scene.server.closed
+    assert scene.client.closed
 
 
-async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(monkeypatch):
+async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(scene, monkeypatch):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
-    async with Scene().running() as scene:
-        scene.client.says(call(1), told("notifications/cancelled", requestId=1))
-        await scene.server.hears(2)
-        scene.client.leaves()
-        await scene.over.wait()
-        assert scene.client.heard == []
+    scene.client.says(call(1), told("notifications/cancelled", requestId=1))
+    await scene.server.hears(2)
+    scene.client.leaves()
+    await scene.over.wait()
+    assert scene.client.heard == []
 
 
-async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(monkeypatch):
+async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(scene, monkeypatch):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     monkeypatch.setattr(MemoryCarrier, "reachable", False)
-    async with Scene().running() as scene:
-        scene.client.says(call(1))
-        await scene.server.hears()
-        scene.client.leaves()
-        await scene.over.wait()
+    scene.client.says(call(1))
+    await scene.server.hears()
+    scene.client.leaves()
+    await scene.over.wait()

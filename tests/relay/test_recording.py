@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from folkmoot.core.ports import Carried
 from folkmoot.proxy.replay.script import Script
-from folkmoot.proxy.tape import TapeSide, read_tape
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
-from tests.proxy.tape.strategies import Watch
+from tests.clocks import StillClock
 from tests.proxy.tape.talk import answer, call, said, words
 
 WORDS = "The boat is ready."
+STDIO = TapeSide("stdio")
 
 
-def begun(folder: Path, *, most: int = 1, best_effort: bool = False) -> Rotation:
-    recording = Recording(folder=folder, tape_bytes=most, best_effort=best_effort)
-    tapes = recording.begin(Watch(), TapeSide("http"), TapeSide("hub"))
-    assert isinstance(tapes, Rotation)
-    return tapes
+def begun(folder: Path, *, best_effort: bool = False) -> Rotation:
+    """Tapes of which each is full with one message."""
+    recording = Recording(folder=folder, tape_bytes=1, best_effort=best_effort)
+    return recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
 
 
 def test_every_message_is_on_one_tape(tmp_path):
@@ -34,7 +35,7 @@ def test_every_message_is_on_one_tape(tmp_path):
     tapes.close()
     assert sorted({*paths, tapes.tape.path}) == sorted(tmp_path.glob("*.jsonl"))
     read = [read_tape(path) for path in paths]
-    assert [[entry.message.id for entry in tape.entries] for tape in read] == [[0], [1], [2], [3]]  # type: ignore[union-attr]
+    assert [[entry.message.id for entry in tape.entries] for tape in read] == [[0], [1], [2], [3]]
     assert [tape.end.reason for tape in read if tape.end] == ["continued"] * 4
 
 
@@ -49,8 +50,7 @@ def test_mail_that_was_asked_for_on_one_tape_stays_out_of_the_next(tmp_path):
     tapes.close()
     assert WORDS not in second.read_text()
     read = read_tape(second)
-    assert len(read.entries) == 1
-    assert read.correlations == []
+    assert (len(read.entries), read.correlations) == (1, [])
 
 
 @pytest.mark.parametrize("best_effort", [False, True])
@@ -99,18 +99,22 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(tmp_path, m
 
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
-    recording = Recording(file=tmp_path / "t.jsonl", redact=False)
-    recording.begin(Watch(), TapeSide("stdio"), TapeSide("stdio")).close()
+    Recording(file=tmp_path / "t.jsonl", redact=False).begin(StillClock(), STDIO, STDIO).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 
 
-def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
-    """Where a proxy that was told this file recorded something."""
-    tape = Recording(file=path).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", command))
+def tape_at(path: Path, *said: Carried, command: str = "server") -> TapeRecorder:
+    """A tape of a proxy that was told this file, with this on it."""
+    tape: Any = Recording(file=path).begin(StillClock(), STDIO, TapeSide("stdio", command))
     for each in said:
         tape.note(each)
     tape.commit()
+    return tape
+
+
+def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
+    tape = tape_at(path, *said, command=command)
     tape.close()
     return tape.path
 
@@ -143,10 +147,7 @@ def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(t
 
 def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path):
     file = tmp_path / "tape.jsonl"
-    tape = Recording(file=file).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", "server"))
-    for each in DISCOVERY:
-        tape.note(each)
-    tape.commit()
+    tape = tape_at(file, *DISCOVERY)
     assert recorded(file, call(1, "echo")) == numbered(file, 2)
     tape.note(call(1, "echo"))
     tape.commit()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from folkmoot.settings import GatewaySpec
+from tests.harness import reached
 from tests.mcp_harness import Meeting, both_eras, meeting
 from tests.transports.mcp.gateway_support import Wire, wired
 from tests.web.test_invites import Browser
@@ -45,11 +46,7 @@ async def sent(wire: Wire) -> str:
 async def held(there: Meeting) -> int:
     """The number of the first message that is held."""
     waiting = there.hub._passing.held
-    seen = asyncio.Event()
-    end = there.hub.bus.listen("held", lambda _: seen.set())
-    if not len(waiting):
-        await seen.wait()
-    end()
+    await reached(lambda: bool(len(waiting)))
     return waiting.list()[0].id
 
 
@@ -59,9 +56,8 @@ async def test_rules_name_who_asks(era, tmp_path):
         register = there.hub.accounts.register
         tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
         await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
-        robot = await register("robot", account_type="agent")
+        tokens["robot"] = (await register("robot", account_type="agent")).token
         wires = {name: await wired(there, token) for name, token in tokens.items()}
-        wires["robot"] = await wired(there, robot.token)
         assert {name: await sent(wire) for name, wire in wires.items()} == {
             "bob": "",
             "eve": "not eve",
@@ -79,7 +75,6 @@ async def test_rules_name_who_asks(era, tmp_path):
             assert (await stranger.ask("tools/call", new))["error"]["message"] == "not nobody"
         # Whoever is in a group stays in it under another name, as with rights.
         iris = await there.hub.accounts.authenticate(tokens["iris"])
-        assert iris is not None
         await there.hub.accounts.change_handle(iris, "ivy")
         assert await sent(wires["iris"]) == "not interns"
 
@@ -91,34 +86,29 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
 ):
     async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         accounts = there.hub.accounts
-        bob = await accounts.register("bob")
-        made = await accounts.register("harry")
+        bob, made = [await accounts.register(name) for name in ("bob", "harry")]
         harry = await accounts.authenticate(made.token)
-        assert harry is not None
-        wire = await wired(there, made.token)
-        sending = asyncio.ensure_future(sent(wire))
+        sending = asyncio.ensure_future(sent(await wired(there, made.token)))
         number = await held(there)
         assert there.hub._passing.held.view(number).who == "harry"
-        if change == "suspended":
-            await accounts.suspend(harry, suspended=True)
-        elif change == "renamed":
-            await accounts.change_handle(harry, "harold")
-        else:
-            await accounts.delete(harry)
+        match change:
+            case "suspended":
+                await accounts.suspend(harry, suspended=True)
+            case "renamed":
+                await accounts.change_handle(harry, "harold")
+            case "left":
+                await accounts.delete(harry)
         there.hub._passing.held.release(number)
         await sending
         reader = await accounts.authenticate(bob.token)
-        assert reader is not None
         senders = [it.from_handle for it in (await there.hub.mail.inbox(reader)).messages]
         assert senders == (["harold"] if change == "renamed" else [])
 
 
 @pytest.mark.requirement("invite.page-form")
 async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path):
-    hub = tmp_path / "hub"
-    async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
-        page = await Browser(there.hub).submit(code, "handle=newcomer")
-        assert "not nobody" in page.text
+        assert "not nobody" in (await Browser(there.hub).submit(code, "handle=newcomer")).text
         assert await there.hub.accounts.count() == 1

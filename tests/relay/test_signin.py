@@ -29,12 +29,9 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from tests.harness import KEEP_ALIVE_SECONDS
+from tests.mcp.client.places import Asked, Place
 from tests.mcp.server.played import until
 from tests.relay.standing import Standing, before
 
@@ -52,7 +49,6 @@ class People:
         self.codes: dict[str, AuthorizationCode] = {}
         self.tokens: dict[str, AccessToken] = {}
         self.refreshes: dict[str, RefreshToken] = {}
-        self.lasting = 3600
         self.resources: list[str | None] = []
         """What codes and tokens were asked for."""
 
@@ -64,16 +60,9 @@ class People:
 
     async def authorize(self, client: Any, params: AuthorizationParams) -> str:
         self.resources.append(params.resource)
-        code = AuthorizationCode(
-            code=secrets.token_hex(20),
-            scopes=params.scopes or ["use"],
-            expires_at=time.time() + 60,
-            client_id=client.client_id,
-            code_challenge=params.code_challenge,
-            redirect_uri=params.redirect_uri,
-            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
-            resource=params.resource,
-        )
+        given = params.model_dump() | {"client_id": client.client_id, "scopes": ["use"]}
+        made = {"code": secrets.token_hex(20), "expires_at": time.time() + 60}
+        code = AuthorizationCode(**{**given, **made})
         self.codes[code.code] = code
         return construct_redirect_uri(str(params.redirect_uri), code=code.code, state=params.state)
 
@@ -96,67 +85,40 @@ class People:
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.tokens.get(token)
 
-    async def revoke_token(self, token: Any) -> None:
-        self.tokens.pop(token.token, None)
-
     def _issue(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
         token, refresh = secrets.token_hex(20), secrets.token_hex(20)
-        expires = int(time.time()) + self.lasting
+        expires = int(time.time()) + 3600
         about: dict[str, Any] = {"client_id": client_id, "scopes": scopes, "resource": resource}
         self.tokens[token] = AccessToken(token=token, expires_at=expires, **about)
         self.refreshes[refresh] = RefreshToken(token=refresh, **about)
-        return OAuthToken(
-            access_token=token,
-            expires_in=self.lasting,
-            refresh_token=refresh,
-            scope=" ".join(scopes),
-        )
-
-
-@asynccontextmanager
-async def serving_at(listening: socket.socket, app: Any) -> AsyncIterator[None]:
-    """An ASGI application on a port that is known already."""
-    quiet: Any = {"log_config": None, "access_log": False, "ws": "none"}
-    server = uvicorn.Server(uvicorn.Config(app, timeout_keep_alive=KEEP_ALIVE_SECONDS, **quiet))
-    task = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        await until(lambda: server.started)
-        yield
-    finally:
-        server.should_exit = True
-        await task
-
-
-def port() -> tuple[socket.socket, str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    return listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
+        return OAuthToken(access_token=token, expires_in=3600, refresh_token=refresh)
 
 
 @asynccontextmanager
 async def protected(people: People) -> AsyncIterator[str]:
     """A server that takes only tokens for its own address; the address."""
-    listening, origin = port()
-    server = MCPServer(
-        "protected",
-        log_level="ERROR",
-        auth_server_provider=people,  # type: ignore[arg-type]
-        auth=AuthSettings(
-            issuer_url=origin,  # type: ignore[arg-type]
-            resource_server_url=f"{origin}/mcp",  # type: ignore[arg-type]
-            validate_token_resource=True,
-            required_scopes=["use"],
-            client_registration_options=ClientRegistrationOptions(
-                enabled=True, valid_scopes=["use"], default_scopes=["use"]
-            ),
-        ),
-    )
+    listening = socket.create_server(("127.0.0.1", 0))
+    origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    registering = ClientRegistrationOptions(enabled=True, default_scopes=["use"])
+    auth: Any = {"issuer_url": origin, "resource_server_url": f"{origin}/mcp"}
+    auth |= {"validate_token_resource": True, "client_registration_options": registering}
+    settings = AuthSettings(required_scopes=["use"], **auth)
+    server = MCPServer("protected", auth_server_provider=people, auth=settings, log_level="ERROR")
 
     @server.tool()
     async def whisper(word: str) -> str:
         return word.lower()
 
-    async with serving_at(listening, server.streamable_http_app()):
+    quiet: Any = {"log_config": None, "access_log": False, "ws": "none"}
+    app = server.streamable_http_app()
+    http = uvicorn.Server(uvicorn.Config(app, timeout_keep_alive=KEEP_ALIVE_SECONDS, **quiet))
+    task = asyncio.create_task(http.serve(sockets=[listening]))
+    try:
+        await until(lambda: http.started)
         yield f"{origin}/mcp"
+    finally:
+        http.should_exit = True
+        await task
 
 
 class Browser:
@@ -195,11 +157,9 @@ class Browser:
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
     def signing_in(self, url: str) -> OAuthClientProvider:
+        grants = {"grant_types": ["authorization_code", "refresh_token"], "client_name": "test"}
         about = OAuthClientMetadata(
-            client_name="test",
-            redirect_uris=[BACK],  # type: ignore[list-item]
-            grant_types=["authorization_code", "refresh_token"],
-            token_endpoint_auth_method="none",
+            redirect_uris=[BACK], token_endpoint_auth_method="none", **grants
         )
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 
@@ -218,8 +178,7 @@ async def signed_in(proxy: Standing, browser: Browser, mode: str) -> AsyncIterat
 async def called(proxy: Standing, browser: Browser, mode: str) -> str:
     """What the tool answers."""
     async with signed_in(proxy, browser, mode) as client:
-        said = await client.call_tool("whisper", {"word": "HUSH"})
-        return str(said.content[0].text)
+        return str((await client.call_tool("whisper", {"word": "HUSH"})).content[0].text)
 
 
 def base_of(url: str) -> str:
@@ -231,8 +190,7 @@ async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(
     people, browser = People(), Browser()
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, mode) == "hush"
-        base = base_of(proxy.url)
-        assert browser.visited[0].startswith(f"{base}/oauth/0/authorize?")
+        assert browser.visited[0].startswith(f"{base_of(proxy.url)}/oauth/0/authorize?")
         assert people.resources == [url]
         # Neither code nor token is on the tape, nor is anything of the sign-in.
         assert {what for _, what in proxy.told()} >= {"tools/call"}
@@ -243,29 +201,21 @@ async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(
 
 async def test_an_expired_token_is_renewed_through_the_proxy():
     people, browser = People(), Browser()
-    people.lasting = 1
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, "legacy") == "hush"
-        first = browser.kept
-        people.tokens[first.access_token].expires_at = 1
-        people.lasting = 3600
-        form = {
-            "grant_type": "refresh_token",
-            "refresh_token": first.refresh_token or "",
-            "client_id": (browser.client.client_id if browser.client else "") or "",
-            "resource": proxy.url,
-        }
-        base = base_of(proxy.url)
-        answer = await proxy.http.post(f"{base}/oauth/0/token", data=form)
+        kept: Any = browser.kept
+        people.tokens[kept.access_token].expires_at = 1
+        form = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
+        form |= {"client_id": browser.client.client_id, "resource": proxy.url}
+        answer = await proxy.http.post(f"{base_of(proxy.url)}/oauth/0/token", data=form)
         assert answer.status_code == 200, answer.text
         assert answer.headers["cache-control"] == "no-store"
-        token = people.tokens[answer.json()["access_token"]]
-        assert token.resource == url
+        assert people.tokens[answer.json()["access_token"]].resource == url
 
 
 async def test_metadata_name_the_proxy_and_challenges_lead_to_them():
     async with protected(People()) as url, before(url) as proxy:
-        base, origin = proxy.url.removesuffix("/mcp"), url.removesuffix("/mcp")
+        base, origin = base_of(proxy.url), base_of(url)
         refused = await proxy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         assert refused.status_code == 401
         metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
@@ -285,44 +235,40 @@ async def test_metadata_name_the_proxy_and_challenges_lead_to_them():
             assert (await proxy.http.get(f"{known}/oauth/{which}")).status_code == 404
 
 
+SERVER = {
+    "issuer": "ORIGIN",
+    "authorization_endpoint": "ORIGIN/authorize",
+    "token_endpoint": "ORIGIN/token",
+}
+
+
 @asynccontextmanager
-async def telling(metadata: Any, server: Any) -> AsyncIterator[str]:
-    """A server that only tells these metadata of itself and of its authorization server."""
-    listening, origin = port()
+async def telling(metadata: Any, server: Any = SERVER) -> AsyncIterator[tuple[Standing, str, str]]:
+    """A proxy before a server that only tells these metadata of itself and of its authorization.
 
-    def told(value: Any) -> Any:
-        async def tell(_: Request) -> Response:
-            if value is None:
-                return Response(status_code=404)
-            return Response(
-                json.dumps(value).replace("ORIGIN", origin), media_type="application/json"
-            )
+    With it the address of the proxy, and that of the server.
+    """
 
-        return tell
+    async def tell(asked: Asked) -> None:
+        told = {"oauth-protected-resource/mcp": metadata, "oauth-authorization-server": server}
+        found = told.get(asked.path.removeprefix("/.well-known/"))
+        if found is None:
+            await asked.say(404)
+        else:
+            body = json.dumps(found).replace("ORIGIN", base_of(place.url)).encode()
+            await asked.say(200, body, content_type="application/json")
 
     if isinstance(metadata, dict):
-        metadata = {"resource": f"{origin}/mcp", "authorization_servers": [origin], **metadata}
-    app = Starlette(
-        routes=[
-            Route("/.well-known/oauth-protected-resource/mcp", told(metadata)),
-            Route("/.well-known/oauth-authorization-server", told(server)),
-        ]
-    )
-    async with serving_at(listening, app):
-        yield f"{origin}/mcp"
+        metadata = {"resource": "ORIGIN/mcp", "authorization_servers": ["ORIGIN"], **metadata}
+    async with Place(tell).open() as place, before(place.url) as proxy:
+        yield proxy, base_of(proxy.url), base_of(place.url)
 
 
 async def test_an_authorization_server_that_names_itself_is_left_to_the_client():
-    server = {
-        "issuer": "ORIGIN",
-        "token_endpoint": "ORIGIN/token",
-        "authorization_response_iss_parameter_supported": True,
-    }
-    async with telling({}, server) as url, before(url) as proxy:
-        base = base_of(proxy.url)
-        found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
-        assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
-        assert found.json()["resource"] == proxy.url
+    named = {"authorization_response_iss_parameter_supported": True}
+    async with telling({}, SERVER | named) as (proxy, base, origin):
+        found = (await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")).json()
+        assert (found["authorization_servers"], found["resource"]) == ([origin], proxy.url)
 
 
 @pytest.mark.requirement("proxy.sign-in-refused")
@@ -340,13 +286,7 @@ async def test_an_authorization_server_that_names_itself_is_left_to_the_client()
     ],
 )
 async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource):
-    server = {
-        "issuer": "ORIGIN",
-        "authorization_endpoint": "ORIGIN/authorize",
-        "token_endpoint": "ORIGIN/token",
-    }
-    async with telling({"resource": resource}, server) as url, before(url) as proxy:
-        base = base_of(proxy.url)
+    async with telling({"resource": resource}) as (proxy, base, _):
         known, which = f"{base}/.well-known", ("0", "origin")
         asked = {"response_type": "code", "resource": proxy.url}
         for answer in (
@@ -362,22 +302,19 @@ async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_
 
 @pytest.mark.parametrize("resource", ["ORIGIN/mcp", "ORIGIN/mcp/", "ORIGIN", "ORIGIN/"])
 async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource):
-    server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
-    async with telling({"resource": resource}, server) as url, before(url) as proxy:
-        base = base_of(proxy.url)
+    async with telling({"resource": resource}) as (proxy, base, origin):
         asked = {"resource": proxy.url}
         answer = await proxy.http.get(f"{base}/oauth/0/authorize", params=asked)
         led = parse_qs(urlsplit(answer.headers["location"]).query)
-        assert led["resource"] == [resource.replace("ORIGIN", url.removesuffix("/mcp"))]
+        assert led["resource"] == [resource.replace("ORIGIN", origin)]
 
 
 async def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing():
-    async with telling(None, None) as url, before(url) as proxy:
-        base = base_of(proxy.url)
+    async with telling(None, None) as (proxy, base, _):
         for place in ("oauth-protected-resource", "oauth-authorization-server"):
             assert (await proxy.http.get(f"{base}/.well-known/{place}")).status_code == 404
     for issuer, status in (("https://honest.example", 404), ("ORIGIN", 502)):
         lies = {"issuer": issuer, "token_endpoint": "file:///etc/passwd"}
-        async with telling({}, lies) as url, before(url) as proxy:
-            place = f"{base_of(proxy.url)}/oauth/0/token"
-            assert (await proxy.http.post(place, data={"a": "b"})).status_code == status
+        async with telling({}, lies) as (proxy, base, _):
+            answer = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
+            assert answer.status_code == status

@@ -29,12 +29,9 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(e
         made = await stranger.call("msg_register", handle="cleo")
         alice, bob = await there.people("alice", "bob")
         sent = await alice.call("msg_send", to="bob", body=SECRETS[0])
-        inbox = await bob.call("msg_inbox")
-        assert SECRETS[0] in str(inbox)
+        assert SECRETS[0] in str(await bob.call("msg_inbox"))
         await bob.call("msg_reply", message_id=sent["message_id"], body=SECRETS[1])
-        thread = {"thread_id": sent["thread_id"]} if "thread_id" in sent else {}
-        if thread:
-            await alice.call("msg_thread", **thread)
+        await alice.call("msg_thread", thread_id=sent["thread_id"])
         opened = [made["token"], made["recovery_code"], alice.token, bob.token]
     tape = tape_in(tapes)
     written = next(iter(tapes.glob("*.jsonl"))).read_bytes()
@@ -44,12 +41,9 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(e
     # Who asks is known to rules, and is nothing of a tape's.
     assert b'"caller"' not in written
     assert not any(each.envelope.context.extensions for each in tape.entries)
-    calls = [
-        each.envelope.message.params["name"]
-        for each in tape.entries
-        if getattr(each.envelope.message, "method", "") == "tools/call"
-    ]
-    assert calls[:4] == ["msg_register", "msg_send", "msg_inbox", "msg_reply"]
+    said = [each.message for each in tape.entries]
+    calls = [it.params["name"] for it in said if getattr(it, "method", "") == "tools/call"]
+    assert calls == ["msg_register", "msg_send", "msg_inbox", "msg_reply", "msg_thread"]
     assert tape.end is not None
     answered = {line.request for line in tape.correlations}
     asked = {each.seq for each in tape.entries if isinstance(each.envelope.message, Request)}
@@ -65,12 +59,10 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(e
 
 async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(tmp_path):
     tapes = tmp_path / "tapes"
-    record = {"folder": str(tapes)}
-    async with meeting(tmp_path / "hub", "stateless", record=record) as there:
+    async with meeting(tmp_path / "hub", "stateless", record={"folder": str(tapes)}) as there:
         message, headers = modern("tools/list")
         assert (await there.post(message, headers=headers)).status == 200
-        size = next(iter(tapes.glob("*.jsonl"))).stat().st_size
-        with full_at(size + 10):
+        with full_at(next(iter(tapes.glob("*.jsonl"))).stat().st_size + 10):
             got = await there.post(message, headers=headers)
         assert got.status == 503
         assert "tape" in got.text
@@ -80,8 +72,7 @@ async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint
 
 
 async def test_a_hub_may_go_on_without_its_tape(tmp_path):
-    tapes = tmp_path / "tapes"
-    record = {"folder": str(tapes), "best_effort": True}
+    record = {"folder": str(tmp_path / "tapes"), "best_effort": True}
     async with meeting(tmp_path / "hub", "stateless", record=record) as there:
         message, headers = modern("tools/list")
         with full_at(0):

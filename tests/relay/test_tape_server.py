@@ -35,7 +35,7 @@ from tests.proxy.replay.tapes import (
 )
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-VERSION = "io.modelcontextprotocol/protocolVersion"
+META = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 
 pytestmark = pytest.mark.requirement("proxy.replay")
 
@@ -87,9 +87,13 @@ async def test_what_came_between_comes_again_with_the_live_progress_token():
     )
     async with talking(*recorded) as server:
         await say(server, calls(5, "slow", _meta={"progressToken": 77}))
-        progress, log, answer, changed = await heard(server, 4)
+        progress, log = await heard(server, 2)
         assert progress["params"] == {"progressToken": 77, "progress": 1}
         assert log["params"] == {"data": "hm"}
+        # Whoever is woken by what is told has seen to it before the answer is there.
+        await every_chance()
+        assert not server.waiting
+        answer, changed = await heard(server, 2)
         assert answer["id"] == 5
         assert changed["method"] == "notifications/tools/list_changed"
         # Who has no token wants no progress.
@@ -145,8 +149,7 @@ async def test_what_is_not_on_the_tape_is_refused_and_remembered():
     recorded = tape(*HANDSHAKE, calls(1, "a"), answers(1, {}))
     replay = Replay(recorded, SystemClock(), on_miss=lambda error: told.append(error.message))
     async with replay.connect() as server:
-        unheard = tells("notifications/unheard", side="client")
-        answer = await ask(server, calls(1, "b"), unheard)
+        answer = await ask(server, calls(1, "b"), tells("notifications/unheard", side="client"))
     assert answer["error"]["data"]["code"] == "not_on_tape"
     assert answer["error"]["message"] == told[0] == replay.misses[0].message
     assert [call.seq for call in replay.unasked()] == [1, 4]
@@ -155,8 +158,7 @@ async def test_what_is_not_on_the_tape_is_refused_and_remembered():
 async def test_a_tape_that_ends_before_an_answer_says_so():
     async with talking(calls(1, "a")) as server:
         answer = await ask(server, calls(1, "a"))
-        said = "The tape ends before tools/call a is answered."
-        assert answer["error"]["message"] == said
+        assert answer["error"]["message"] == "The tape ends before tools/call a is answered."
 
 
 ASKING = (
@@ -170,8 +172,7 @@ ASKING = (
 
 async def test_a_client_that_takes_its_request_back_hears_no_more_of_it():
     async with talking(*ASKING) as server:
-        asked = await ask(server, calls(1, "a"))
-        late = answers(asked["id"], {}, side="client")
+        late = answers((await ask(server, calls(1, "a")))["id"], {}, side="client")
         assert (await ask(server, CANCELS, late, asks(2, "ping")))["id"] == 2
         await every_chance()
         assert not server.waiting
@@ -190,34 +191,35 @@ async def test_the_original_pauses_are_kept_at_their_scale():
         assert asyncio.get_running_loop().time() - began >= 0.099
 
 
-async def test_each_conversation_begins_anew_with_a_tape_of_one():
-    counted = [line for n in (1, 2) for line in (calls(n, "n"), answers(n, text(str(n))))]
-    replay = Replay(tape(*HANDSHAKE, *counted), SystemClock(), once=True)
-    for _ in range(2):
-        async with replay.connect() as server:
-            assert (await ask(server, calls(1, "n")))["result"] == text("1")
+COUNTED = {n: (calls(1, "n"), answers(1, text(n))) for n in ("1", "2")}
 
 
-async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several():
-    recorded = [
-        line for n in ("1", "2") for line in (*HANDSHAKE, calls(1, "n"), answers(1, text(n)))
-    ]
-    replay = Replay(tape(*recorded), SystemClock())
-    for number in ("1", "2", "2"):
+@pytest.mark.parametrize(
+    ("recorded", "once", "told"),
+    [
+        ([*HANDSHAKE, *COUNTED["1"], *COUNTED["2"]], True, "11"),
+        ([*HANDSHAKE, *COUNTED["1"], *HANDSHAKE, *COUNTED["2"]], False, "122"),
+    ],
+    ids=["of one", "of several"],
+)
+async def test_conversations_begin_anew_with_a_tape_of_one_and_go_on_with_one_of_several(
+    recorded, once, told
+):
+    replay = Replay(tape(*recorded), SystemClock(), once=once)
+    for number in told:
         async with replay.connect() as server:
             assert (await ask(server, calls(1, "n")))["result"] == text(number)
 
 
 async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would():
-    meta = {VERSION: "2026-07-28"}
     replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, {})), SystemClock())
     async with replay.connect() as server:
-        await say(server, asks(1, "server/discover", {"_meta": meta}), calls(2, "a", _meta=meta))
+        await say(server, discovers(1), calls(2, "a", **META))
         for answer in await heard(server, 2):
             assert answer["error"]["code"] == -32022
             assert answer["error"]["data"]["supported"] == ["2025-11-25"]
     assert replay.misses == []
-    modern = Replay(tape(asks(1, "tools/list", {"_meta": meta}), answers(1, {})), SystemClock())
+    modern = Replay(tape(asks(1, "tools/list", META), answers(1, {})), SystemClock())
     async with modern.connect() as server:
         refused = await ask(server, asks(1, "initialize", HELLO))
         assert refused["error"]["data"]["supported"] == ["2026-07-28"]
@@ -225,19 +227,17 @@ async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would():
 
 
 async def test_a_recorded_refusal_of_the_other_era_is_given_again():
-    probe = asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}})
-    async with talking(probe, fails("d", -32601, "what?"), *HANDSHAKE) as server:
-        assert (await ask(server, probe))["error"] == {"code": -32601, "message": "what?"}
+    async with talking(discovers(7), fails(7, -32601, "what?"), *HANDSHAKE) as server:
+        assert (await ask(server, discovers(7)))["error"] == {"code": -32601, "message": "what?"}
 
 
 async def test_a_subscription_carries_the_id_of_the_live_request():
-    meta = {VERSION: "2026-07-28"}
     recorded = (
-        asks("old", "subscriptions/listen", {"_meta": meta}),
+        asks("old", "subscriptions/listen", META),
         tells("notifications/subscriptions/acknowledged", {"_meta": {SUBSCRIPTION: "old"}}),
     )
     async with talking(*recorded) as server:
-        await say(server, asks("new", "subscriptions/listen", {"_meta": meta}), asks(2, "ping"))
+        await say(server, asks("new", "subscriptions/listen", META), asks(2, "ping"))
         first, second = await heard(server, 2)
         told = first if "method" in first else second
         assert told["params"]["_meta"] == {SUBSCRIPTION: "new"}
@@ -275,7 +275,7 @@ async def test_a_tape_that_nobody_reads_stands_still():
 
 
 def discovers(id_: int) -> Said:
-    return asks(id_, "server/discover", {"_meta": {VERSION: "2026-07-28"}})
+    return asks(id_, "server/discover", META)
 
 
 DISCOVERED = answers(1, {"supportedVersions": ["2026-07-28"], "resultType": "complete"})
@@ -291,8 +291,7 @@ CHANGES = {
 @pytest.mark.requirement("proxy.replay-changed-era")
 @pytest.mark.parametrize("how", CHANGES)
 async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how):
-    recorded = tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi")))
-    replay = Replay(recorded, SystemClock())
+    replay = Replay(tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi"))), SystemClock())
     async with replay.connect() as server:
         refused = (await ask(server, discovers(7)))["error"]
         assert (refused["code"], refused["data"]["supported"]) == (-32022, ["2025-11-25"])
@@ -301,7 +300,6 @@ async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how):
     assert (replay.misses, replay.unasked()) == ([], [])
 
 
-META = {"_meta": {VERSION: "2026-07-28"}}
 STATELESS = (calls(4, "a", **META), answers(4, {**text("hi"), "resultType": "complete"}))
 STILL = {
     "open while another client shook hands": [
@@ -350,19 +348,3 @@ async def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it():
             answer = await http.post(f"{url}/mcp", json=body, headers=BOTH | headers)
             assert answer.status_code == 200, answer.text
             assert answer.json()["result"]["resultType"] == "complete"
-
-
-async def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it():
-    recorded = (
-        calls(1, "slow", _meta={"progressToken": "old"}),
-        tells("notifications/progress", {"progressToken": "old", "progress": 1}),
-        tells("notifications/progress", {"progressToken": "old", "progress": 2}),
-        answers(1, {}),
-    )
-    async with talking(*recorded) as server:
-        await say(server, calls(5, "slow", _meta={"progressToken": 77}))
-        assert [each["params"]["progress"] for each in await heard(server, 2)] == [1, 2]
-        # Whoever is woken by what is told has seen to it before the answer is there.
-        await every_chance()
-        assert not server.waiting
-        assert (await heard(server))[0]["id"] == 5

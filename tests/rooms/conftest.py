@@ -11,7 +11,7 @@ import pytest
 from folkmoot.rooms import Visitor
 from tests.conftest import settings_of
 from tests.rooms.gathering import Gathering, gathering
-from tests.rooms.nodes import Member, Nodes, running_nodes
+from tests.rooms.nodes import Member, running_nodes
 from tests.rooms.storehouse import Storehouse, opened
 
 
@@ -33,7 +33,7 @@ PLACES = ("one", "two", "three")
 
 
 @pytest.fixture
-async def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
+async def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[list[Member]]:
     """As many nodes as the test names, or a `settings` mark says; maybe on `servers` of its own."""
     named = [at for at, place in enumerate(PLACES, 1) if place in request.fixturenames]
     how: dict[str, Any] = {"count": max(named, default=1), **settings_of(request)}
@@ -47,8 +47,8 @@ def member(place: str) -> Any:
     """One of the nodes."""
 
     @pytest.fixture(name=place)
-    async def found(nodes: Nodes) -> AsyncIterator[Member]:
-        yield nodes.nodes[PLACES.index(place)]  # noqa: PT022 - as async fixtures are
+    async def found(nodes: list[Member]) -> Member:
+        return nodes[PLACES.index(place)]
 
     return found
 
@@ -57,8 +57,8 @@ def someone(handle: str) -> Any:
     """Someone who uses the nodes."""
 
     @pytest.fixture(name=handle)
-    async def registered(nodes: Nodes) -> AsyncIterator[Visitor]:
-        yield await nodes.person(handle)  # noqa: PT022 - as async fixtures are
+    async def registered(nodes: list[Member]) -> Visitor:
+        return (await nodes[0].people(handle))[0]
 
     return registered
 

@@ -17,9 +17,7 @@ from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.gateway.audit import CallAudit
 from folkmoot.proxy.chain import Chain
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
-from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.ports import Enter
-from folkmoot.store import SqliteStore
 from folkmoot.transports.operations import Operations
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, StillClock
@@ -73,22 +71,20 @@ class Ear:
 
     @property
     def texts(self) -> list[str]:
-        return [
-            message["payload"]["text"]
-            for message in self.heard
-            if message["kind"] == "chat.message"
-        ]
+        return [one["payload"]["text"] for one in self.heard if one["kind"] == "chat.message"]
 
     async def until_seq(self, seq: int) -> None:
         """Wait until a message has been heard."""
-        await self._until(lambda: seq in self.seqs or self.code is not None)
-        assert seq in self.seqs, f"closed with {self.code} before message {seq}"
+        await self._until(lambda: seq in self.seqs)
 
     async def until_kind(self, kind: str) -> dict[str, Any]:
         """Wait until a message of a kind has been heard, and answer the last of them."""
-        await self._until(lambda: kind in self.kinds or self.code is not None)
-        assert kind in self.kinds, f"closed with {self.code} before {kind}"
+        await self._until(lambda: kind in self.kinds)
         return next(message for message in reversed(self.heard) if message["kind"] == kind)
+
+    async def until_text(self, text: str) -> None:
+        """Wait until someone said this."""
+        await self._until(lambda: text in self.texts)
 
     async def until_closed(self) -> CloseCode:
         await self._until(lambda: self.code is not None)
@@ -97,25 +93,22 @@ class Ear:
 
     async def _until(self, seen: Any) -> None:
         while not seen():
+            assert self.code is None, f"closed with {self.code}"
             self._news.clear()
             await self._news.wait()
 
 
-class Ears:
-    """Those who hear the same."""
-
-    def __init__(self) -> None:
-        self._ears: list[Any] = []
+class Ears(dict[Any, None]):
+    """Those who hear the same, in the order in which they came."""
 
     def add(self, outlet: Any) -> None:
-        self._ears.append(outlet)
+        self[outlet] = None
 
     def remove(self, outlet: Any) -> None:
-        if outlet in self._ears:
-            self._ears.remove(outlet)
+        self.pop(outlet, None)
 
     def broadcast(self, messages: Sequence[bytes]) -> None:
-        for ear in self._ears:
+        for ear in self:
             for data in messages:
                 ear.tell(data)
 
@@ -123,7 +116,7 @@ class Ears:
 class Gathering(Struct):
     """Rooms, and short ways to use them."""
 
-    store: SqliteStore
+    store: Any
     clock: StillClock
     accounts: Accounts
     rooms: Rooms
@@ -146,9 +139,14 @@ class Gathering(Struct):
         joined = [await self.join(visitor) for visitor in visitors]
         return joined[0][1], *(ear for ear, _ in joined)
 
+    async def guest(self, name: str, room: str = "square") -> tuple[Visitor, str]:
+        """Someone whom `ann` invited, and their credential."""
+        invitation = await self.rooms.invite(self.ann, room, guest=name)
+        return await self.rooms.exchange(room, invitation.token or "")
+
     async def join(
         self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any
-    ) -> tuple[Ear, LiveRoom]:
+    ) -> tuple[Ear, Any]:
         """Come in, and wait for the welcome."""
         ear = ear or Ear()
         live, role = await self.rooms.enter(visitor, name)
@@ -172,31 +170,31 @@ def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Enter:
     return Operations(Chain(interceptors), nobody, CallAudit(KEY), clock).enter
 
 
+async def gathered(store: Any, clock: StillClock, **how: Any) -> Gathering:
+    """The rooms on a store."""
+    vault, owners = await Vault.load(store, KEY), store.room_owners
+    accounts = Accounts(store, clock, vault, policy="open", owners=owners)
+    how = {"options": QUIET, "crowd": Ears, **how}
+    rooms = Rooms(store, clock, accounts, epoch=store.identity.epoch, owners=owners, **how)
+    return Gathering(store, clock, accounts, rooms)
+
+
 @asynccontextmanager
 async def gathering(
     folder: Path,
     *,
-    options: RoomOptions = QUIET,
     clock: StillClock | None = None,
     vfs: str | None = None,
     interceptors: Sequence[Interceptor] = (),
+    **how: Any,
 ) -> AsyncIterator[Gathering]:
     """A hub's rooms, until the end of the test."""
     clock = clock or StillClock()
     store = await open_store(folder / "hub.db", vfs=vfs)
     try:
-        accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
-        rooms = Rooms(
-            store,
-            clock,
-            accounts,
-            epoch=store.identity.epoch,
-            crowd=Ears,
-            options=options,
-            pipeline=shown_to(interceptors, clock) if interceptors else None,
-            owners=store.room_owners,
-        )
-        async with rooms.running():
-            yield Gathering(store, clock, accounts, rooms)
+        pipeline = shown_to(interceptors, clock) if interceptors else None
+        hub = await gathered(store, clock, pipeline=pipeline, **how)
+        async with hub.rooms.running():
+            yield hub
     finally:
         await store.close()

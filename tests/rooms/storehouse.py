@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from folkmoot.accounts import Account, Accounts
-from folkmoot.core.ports import Tx
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import Append, Role
-from folkmoot.rooms.model import Membership, MemberState, RoomPolicy, RoomRecord
+from folkmoot.rooms.model import Membership, RoomPolicy, RoomRecord
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, NOON, StillClock
@@ -33,17 +32,10 @@ class Storehouse(Struct):
 
     async def write(self, do: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
         """Run one of the queries as a unit."""
-
-        async def unit(tx: Tx) -> T:
-            return await do(tx, *args, **options)
-
-        return await self.store.write(unit)
+        return await self.store.write(lambda tx: do(tx, *args, **options))
 
     async def read(self, ask: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
-        async def query(tx: Tx) -> T:
-            return await ask(tx, *args, **options)
-
-        return await self.store.read(query)
+        return await self.store.read(lambda tx: ask(tx, *args, **options))
 
     async def room(self, name: str = "square", **parts: Any) -> RoomRecord:
         room = await self.write(queries.insert_room, record(name, **parts))
@@ -74,11 +66,7 @@ class Storehouse(Struct):
         return await self.read(queries_members.membership, room.id, account.id)
 
     async def put(
-        self,
-        room: RoomRecord,
-        account: Account,
-        role: Role = Role.MEMBER,
-        state: MemberState = "member",
+        self, room: RoomRecord, account: Account, role: Role = Role.MEMBER, state: Any = "member"
     ) -> None:
         member = Membership(room.id, account.id, role, state)
         await self.write(queries_members.put_membership, member)
@@ -86,21 +74,10 @@ class Storehouse(Struct):
 
 def record(name: str = "square", **parts: Any) -> RoomRecord:
     """A room that is not stored yet."""
-    whole: dict[str, Any] = {
-        "id": 0,
-        "name": name,
-        "epoch": "e1",
-        "access": "open",
-        "durable": True,
-        "capabilities": None,
-        "grants": {},
-        "policy": RoomPolicy(),
-        "first_seq": 1,
-        "created_by": None,
-        "created_at": NOON,
-        "updated_at": NOON,
-    }
-    return RoomRecord(**{**whole, **parts})
+    whole: dict[str, Any] = {"epoch": "e1", "access": "open", "durable": True}
+    whole |= {"capabilities": None, "grants": {}, "policy": RoomPolicy()}
+    whole |= {"first_seq": 1, "created_by": None, "created_at": NOON, "updated_at": NOON}
+    return RoomRecord(**{"id": 0, "name": name, **whole, **parts})
 
 
 def said(seq: int, **parts: Any) -> Append:

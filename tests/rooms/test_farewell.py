@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.rooms import Visitor
 from folkmoot.rooms.access import leave_all_rooms
 from folkmoot.rooms.limits import IDLE_SECONDS, SWEEP_SECONDS
 from tests.rooms.gathering import Gathering, chat
-
-
-def account_of(visitor: Visitor) -> Account:
-    assert visitor.account is not None
-    return visitor.account
+from tests.store.support import rows
 
 
 async def names(here: Gathering, visitor: Visitor) -> list[str]:
@@ -23,7 +18,8 @@ async def names(here: Gathering, visitor: Visitor) -> list[str]:
 
 
 async def delete(here: Gathering, visitor: Visitor) -> None:
-    await here.accounts.delete(account_of(visitor), also=leave_all_rooms)
+    assert visitor.account is not None
+    await here.accounts.delete(visitor.account, also=leave_all_rooms)
 
 
 async def sweep(here: Gathering) -> None:
@@ -54,20 +50,13 @@ async def test_a_room_that_nobody_may_come_into_any_more_is_removed(hub, access)
     await hub.create(hub.ann, "open", access="open")
     await hub.rooms.post(hub.ann, "lonely", chat("to myself"))
     await hub.rooms.invite(hub.ann, "hosting", guest="zoe")
-    guest, _ = await hub.rooms.exchange(
-        "hosting", (await hub.rooms.invite(hub.ann, "hosting", guest="yan")).token or ""
-    )
+    guest, _ = await hub.guest("yan", "hosting")
     await sweep(hub)
     assert len(await names(hub, hub.ann)) == 4
     await delete(hub, hub.ann)
     await sweep(hub)
-
-    async def stored(tx: object) -> object:
-        return await tx.fetch(  # type: ignore[attr-defined]
-            "SELECT name FROM rooms ORDER BY name"
-        )
-
-    assert await hub.store.read(stored) == [("hosting",), ("open",), ("shared",)]
+    stored = await hub.store.read(rows("SELECT name FROM rooms ORDER BY name"))
+    assert stored == [("hosting",), ("open",), ("shared",)]
     with pytest.raises(e.RoomNotFound):
         await hub.rooms.messages(hub.bob, "lonely")
     assert "shared" in await names(hub, hub.bob)

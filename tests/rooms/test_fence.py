@@ -14,24 +14,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from folkmoot.accounts import Accounts
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
-from folkmoot.rooms import RoomOptions, Rooms, Visitor, fence, read_patch, read_spec, visitor_of
+from folkmoot.rooms import Rooms, Visitor, fence, read_patch
 from folkmoot.rooms.fence import RoomElsewhere
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
 from folkmoot.store.postgres.nodes import NodeRooms
-from folkmoot.vault import Vault
 from tests import postgres
 from tests.harness import reached
-from tests.mail.support import KEY, StillClock
-from tests.rooms.gathering import Ears, chat, envelope
+from tests.mail.support import StillClock
+from tests.rooms.gathering import Gathering, chat, envelope, gathered
 
 VERSIONS = [
     pytest.param(18, id="18", marks=postgres.needs_own(18)),
@@ -146,22 +144,20 @@ class SteppedStore:
         return await self._turns.step(lambda: self._store.read(query, long=long))
 
 
-class Pair(NamedTuple):
+class Pair(Gathering):
     """Two processes on one database; the lease of the first is over."""
 
-    turns: Turns
-    first: Rooms
-    second: Rooms
-    accounts: Accounts
-    clock: StillClock
-    execute: Callable[..., Awaitable[Any]]
+    turns: Any = None
+    second: Any = None
+    execute: Any = None
 
-    async def people(self, *handles: str) -> list[Visitor]:
-        return [visitor_of((await self.accounts.register(each)).account) for each in handles]
+    @property
+    def first(self) -> Rooms:
+        return self.rooms
 
     async def loaded(self, owner: Visitor, name: str, **spec: Any) -> tuple[RoomRecord, LiveRoom]:
         """A room of the first with ten messages in it."""
-        await self.first.create(owner, read_spec({"name": name, **spec}))
+        await self.create(owner, name, **spec)
         record, _ = await self.first.find(owner, name)
         live = await self.first._live.load(record)
         for number in range(10):
@@ -170,14 +166,11 @@ class Pair(NamedTuple):
 
     async def rows(self, room_id: int) -> list[Any]:
         """All that is stored of a room."""
-        tables = ["room_messages", "room_snapshots", "room_members", "room_shares"]
-        tables += ["room_proposals", "rooms"]
         found = []
-        for table in tables:
-            key = "id" if table == "rooms" else "room_id"
-            sql = f"SELECT * FROM {table} WHERE {key} = $1 ORDER BY 1, 2"
+        for table in ("messages", "snapshots", "members", "shares", "proposals"):
+            sql = f"SELECT * FROM room_{table} WHERE room_id = $1 ORDER BY 1, 2"
             found.append([tuple(row) for row in await self.execute(sql, room_id)])
-        return found
+        return [*found, await self.execute("SELECT * FROM rooms WHERE id = $1", room_id)]
 
 
 @pytest.fixture(params=VERSIONS)
@@ -198,24 +191,11 @@ async def pair(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[
         for name in ("first", "second")
     ]
     try:
-        stepped: list[Any] = [SteppedStore(each, turns) for each in stores]
-        vault = await Vault.load(stores[0], KEY)
-        accounts = [Accounts(each, clock, vault, policy="open") for each in stepped]
-        rooms = [
-            Rooms(
-                store,
-                clock,
-                known,
-                epoch=store.identity.epoch,
-                crowd=Ears,
-                options=RoomOptions(chat={}),
-                owners=store.room_owners,
-            )
-            for store, known in zip(stepped, accounts, strict=True)
-        ]
+        one, two = [await gathered(SteppedStore(each, turns), clock) for each in stores]
         await connection.execute("UPDATE nodes SET until = 0 WHERE id = 'first'")
-        async with rooms[0].running(), rooms[1].running():
-            yield Pair(turns, rooms[0], rooms[1], accounts[0], clock, connection.fetch)
+        more = {"turns": turns, "second": two.rooms, "execute": connection.fetch}
+        async with one.rooms.running(), two.rooms.running():
+            yield Pair(one.store, clock, one.accounts, one.rooms, **more)
     finally:
         for each in stores:
             await each.close()
@@ -380,7 +360,7 @@ async def test_of_many_who_take_a_room_at_once_one_gets_it(pair):
     await pair.execute("UPDATE nodes SET until = 1e12")
     both = [rooms._live.owners for rooms in (pair.first, pair.second)]
     for number in range(ORDERS):
-        await pair.first.create(ann, read_spec({"name": f"room{number}"}))
+        await pair.create(ann, f"room{number}")
         record, _ = await pair.first.find(ann, f"room{number}")
         said = await pair.turns.run(number, *(each.take(record.id) for each in both if each))
         assert len({(owner.process, owner.epoch) for owner in said}) == 1
@@ -391,8 +371,7 @@ async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(pai
     await pair.execute("UPDATE nodes SET until = 1e12")
     rooms = {"mine": pair.first, "other": pair.second, "free": pair.second}
     for name, there in rooms.items():
-        spec = {"name": name, "policy": {"keep_days": 1}}
-        await pair.first.create(ann, read_spec(spec))
+        await pair.create(ann, name, policy={"keep_days": 1})
         live, _ = await there.enter(ann, name)
         await live.post(ann.principal, Role.OWNER, chat("old"))
         if name == "free":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,77 +19,60 @@ from tests.rooms.nodes import Member
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 
-class Losing:
-    """Loses the messages of a room on their way from its owner, until it is told to stop."""
-
-    def __init__(self, owner: Member) -> None:
-        self.lost: list[Spoken] = []
-        self.loses = True
-        self._owner, self._send = owner, owner.bus.send
-        owner.bus.send = self.send
-
-    def send(self, node: str, data: bytes) -> bool:
-        packet = decode(data)
-        if self.loses and isinstance(packet, ToEdge):
-            spoken = [
-                item for one in packet.batches for item in one.items if isinstance(item, Spoken)
-            ]
-            if spoken:
-                self.lost += spoken
-                return True
-        return bool(self._send(node, data))
-
-
 @pytest.fixture
-async def losing(one: Member, ann: Visitor, ear: Ear) -> AsyncIterator[Losing]:
-    """What lost a word of `ann` on its way to `bob`, and still does."""
-    losing = Losing(one)
-    await one.rooms.post(ann, "square", chat("lost on the way"))
-    await nats.until(lambda: losing.lost)
-    yield losing  # noqa: PT022 - as async fixtures are
-
-
-@pytest.fixture
-async def ear(one: Member, two: Member, ann: Visitor, bob: Visitor) -> AsyncIterator[Ear]:
+async def ear(one: Member, two: Member, ann: Visitor, bob: Visitor) -> Ear:
     """Where `bob` hears a room at a node that is not its owner."""
     await one.host(ann)
-    yield (await two.join(bob))[0]  # noqa: PT022 - as async fixtures are
+    return (await two.join(bob))[0]
 
 
-async def hears(ear: Ear, *texts: str) -> None:
-    await ear._until(lambda: texts[-1] in ear.texts or not ear.is_open)
-    assert ear.texts == list(texts)
+@pytest.fixture
+async def end_losing(one: Member, ann: Visitor, ear: Ear) -> Callable[[], None]:
+    """A word of `ann` was lost on its way to `bob`, as the next ones are until this is called."""
+    lost: list[Spoken] = []
+    send = one.bus.send
+
+    def losing(node: str, data: bytes) -> bool:
+        packet = decode(data)
+        batches = packet.batches if isinstance(packet, ToEdge) else ()
+        spoken = [item for one in batches for item in one.items if isinstance(item, Spoken)]
+        lost.extend(spoken)
+        return bool(spoken) or bool(send(node, data))
+
+    one.bus.send = losing
+    await one.rooms.post(ann, "square", chat("lost on the way"))
+    await nats.until(lambda: lost)
+    return lambda: setattr(one.bus, "send", send)
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [[], [e.DatabaseUnreachable("The database is away.")] * 2, [ValueError("not thought of")]],
+    ids=["read", "away", "broken"],
+)
+async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store_at_last(
+    one, two, ann, ear, end_losing, failures
+):
+    store = two.rooms._nodes.rooms[0].store
+    read, left = store.read, list(failures)
+
+    async def failing(*given: Any, **named: Any) -> Any:
+        if left:
+            raise left.pop()
+        return await read(*given, **named)
+
+    store.read = failing
+    end_losing()
+    await nats.until(lambda: not left)
+    await one.rooms.post(ann, "square", chat("and later"))
+    await ear.until_text("and later")
+    assert ear.texts == ["lost on the way", "and later"]
     assert ear.is_open
 
 
-async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(one, ann, ear, losing):
-    losing.loses = False
-    await one.rooms.post(ann, "square", chat("and later"))
-    await hears(ear, "lost on the way", "and later")
-
-
-async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
-    one, two, ann, ear, losing
-):
-    room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
-    read, refused = room.store.read, 0
-
-    async def unreachable(*_: Any, **__: Any) -> Any:
-        nonlocal refused
-        refused += 1
-        raise e.DatabaseUnreachable("The database is away.")
-
-    room.store.read = unreachable
-    losing.loses = False
-    await nats.until(lambda: refused >= 2)
-    room.store.read = read
-    await one.rooms.post(ann, "square", chat("and later"))
-    await hears(ear, "lost on the way", "and later")
-
-
-async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(one, ear, losing):
+async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(one, ear, end_losing):
     live = next(iter(one.rooms._live))
     await one.rooms._upkeep._trim(live, live.machine.seq + 1)
-    losing.loses = False
+    end_losing()
     await ear.until_closed()
     assert (ear.code, ear.texts) == (CloseCode.RESTARTING, [])

@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 
-from folkmoot.accounts import Accounts
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.message import Response
-from folkmoot.rooms import RoomOptions, Rooms, Visitor, journal, read_spec, visitor_of
+from folkmoot.rooms import Visitor, journal
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.ports import Asked
-from folkmoot.vault import Vault
 from tests import postgres
+from tests.clocks import StillClock
 from tests.harness import reached
-from tests.mail.support import KEY, StillClock
-from tests.rooms.gathering import Ear, Ears, chat, envelope
+from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathered
 
 pytestmark = postgres.NEEDED
 
@@ -43,19 +41,20 @@ class Echo:
         return Response(id=asked.request.id, result={"method": asked.request.method})
 
 
-class Sole:
+class Sole(Gathering):
     """The only hub at a database."""
 
-    def __init__(self, store: Any, rooms: Rooms, accounts: Accounts, backend: Echo) -> None:
-        self.store, self.rooms, self.accounts = store, rooms, accounts
-        self.backend = backend
-        self.lapses = 0
-        """After how many more units the lease is over."""
-        self.taken = False
-        """Whether another has the rooms then."""
-        self.failure: Exception | None = None
-        """Why no unit can be run."""
-        write = store.write
+    backend: Any = None
+    lapses: int = 0
+    """After how many more units the lease is over."""
+    taken: bool = False
+    """Whether another has the rooms then."""
+    failure: Exception | None = None
+    """Why no unit can be run."""
+
+    def watch(self) -> None:
+        """Have what the test says happen between units."""
+        write = self.store.write
 
         async def written(unit: Any, **how: Any) -> Any:
             if self.failure is not None:
@@ -68,7 +67,7 @@ class Sole:
                     await self.take_rooms()
             return result
 
-        store.write = written
+        self.store.write = written
 
     def lapse(self) -> None:
         """The lease is over, and nobody came meanwhile."""
@@ -81,13 +80,9 @@ class Sole:
             await self.store._lease.renew(connection)
 
     async def room(self, **spec: Any) -> tuple[Visitor, LiveRoom, Ear]:
-        ann = visitor_of((await self.accounts.register("ann")).account)
-        await self.rooms.create(ann, read_spec({"name": "square", "backends": ["echo"], **spec}))
-        live, role = await self.rooms.enter(ann, "square")
-        assert isinstance(live, LiveRoom)
-        ear = Ear()
-        live.join(ear, ann, role)
-        await ear.until_kind("system.welcome")
+        [ann] = await self.people("ann")
+        await self.create(ann, backends=["echo"], **spec)
+        ear, live = await self.join(ann)
         return ann, live, ear
 
 
@@ -98,20 +93,12 @@ async def hub(tmp_path: Path) -> AsyncIterator[Sole]:
     url = await postgres.schema_of(tmp_path)
     store = await PostgresStore.open(url, connections=3, node=HubNode("one", "1"))
     try:
-        clock, backend = StillClock(), Echo()
-        accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
-        rooms = Rooms(
-            store,
-            clock,
-            accounts,
-            epoch=store.identity.epoch,
-            crowd=Ears,
-            options=RoomOptions(chat={}),
-            backends=backend,
-            owners=store.room_owners,
-        )
-        async with rooms.running():
-            yield Sole(store, rooms, accounts, backend)
+        backend = Echo()
+        hub = await gathered(store, StillClock(), backends=backend)
+        sole = Sole(store, hub.clock, hub.accounts, hub.rooms, backend=backend)
+        sole.watch()
+        async with hub.rooms.running():
+            yield sole
     finally:
         await store.close()
 
@@ -158,8 +145,8 @@ async def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_
 
 
 async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(hub):
-    ann = visitor_of((await hub.accounts.register("ann")).account)
-    await hub.rooms.create(ann, read_spec({"name": "square"}))
+    [ann] = await hub.people("ann")
+    await hub.create(ann)
     owners = hub.store.room_owners
     take = owners.take
 
@@ -206,9 +193,7 @@ async def test_a_room_in_memory_outlives_a_database_that_is_away(hub, monkeypatc
         live.receive(ear, chat(f"meanwhile {number}"))
     await asyncio.sleep(0.1)
     live.receive(ear, chat("one more"))
-    assert ear.is_open
-    assert ear.held
-    assert ear.texts == ["before"]
+    assert (ear.is_open, ear.held, ear.texts) == (True, True, ["before"])
     hub.failure = None
     await reached(lambda: "one more" in ear.texts)
     assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,16 +12,19 @@ from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
-from folkmoot.rooms import RoomOptions, Visitor, journal, queries_members, stream
+from folkmoot.rooms import RoomOptions, Visitor, journal, stream
 from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.store.disk import Disk
+from tests.store.support import rows
 from tests.stores import full_disk
 
+PROPOSAL = envelope(
+    "mcp.proposal.tools/call:mow", {"method": "tools/call", "params": {"name": "mow"}}, id="p1"
+)
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 
 
@@ -31,11 +35,8 @@ async def test_everyone_hears_the_same_and_the_sender_too(hub, durable):
     await two.until_kind("chat.message")
     said = one.heard[-1]
     assert said == two.heard[-1]
-    assert (said["from"], said["id"], said["payload"]) == (
-        "ann",
-        "m1",
-        {"text": "good morning"},
-    )
+    assert (said["from"], said["id"]) == ("ann", "m1")
+    assert said["payload"] == {"text": "good morning"}
 
 
 async def test_nobody_hears_what_is_not_yet_stored(hub):
@@ -43,13 +44,9 @@ async def test_nobody_hears_what_is_not_yet_stored(hub):
     for number in range(20):
         live.receive(ear, chat(f"{number}"))
     assert ear.texts == []
-
-    async def stored(tx: Tx) -> int:
-        rows = await tx.fetch("SELECT COUNT(*) FROM room_messages")
-        return int(rows[0][0])
-
     await ear.until_kind("chat.message")
-    assert await hub.store.read(stored) >= len(ear.texts)
+    [(stored,)] = await hub.store.read(rows("SELECT COUNT(*) FROM room_messages"))
+    assert stored >= len(ear.texts)
     await ear.until_seq(live.machine.seq)
     assert ear.texts == [f"{number}" for number in range(20)]
 
@@ -85,8 +82,7 @@ async def test_a_refusal_waits_for_what_was_said_before_it(hub):
 @pytest.mark.requirement("durable.answered-is-kept")
 async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub):
     live, _ = await hub.meet(hub.ann)
-    store: Any = live.journal.store  # type: ignore[union-attr]
-    fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    store, fails = live.journal.store, asyncio.get_running_loop().create_future()
 
     async def write(_unit: Any, **_how: Any) -> Any:
         return await fails
@@ -199,14 +195,7 @@ async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path):
         await hub.create(ann)
         one, live = await hub.join(ann)
         two, _ = await hub.join(bob)
-        live.receive(
-            two,
-            envelope(
-                "mcp.proposal.tools/call:mow",
-                {"method": "tools/call", "params": {"name": "mow"}},
-                id="p1",
-            ),
-        )
+        live.receive(two, PROPOSAL)
         grant = {"recipient": "bob", "capabilities": ["mcp.request.tools/list"]}
         live.receive(one, envelope("capability.grant", grant, id="g1"))
         await one.until_kind("capability.grant-ack")
@@ -259,9 +248,9 @@ async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(h
 
 
 async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(hub):
-    (_,) = await hub.people("cyd")
-    live, ear = await hub.meet(hub.ann, durable=False)
-    await hub.join(hub.bob)
+    await hub.person("cyd")
+    live, ear, _ = await hub.meet(hub.ann, hub.bob, durable=False)
+    bob = hub.bob.principal
     store, write = live.journal.store, live.journal.store.write
 
     async def refuse(*_: Any, **__: Any) -> Any:
@@ -276,15 +265,12 @@ async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_st
     store.write = write
     # Whatever is to be stored after it has it stored first.
     await hub.rooms.invite(hub.ann, "square", handle="cyd")
-    who = hub.bob.principal.account_id
-    found = await store.read(lambda tx: queries_members.membership(tx, live.room_id, who))
-    assert found is not None
-    assert found.state == "banned"
+    states = rows("SELECT state FROM room_members WHERE account_id = ?", bob.account_id)
+    assert await store.read(states) == [("banned",)]
 
 
 async def test_requests_time_out_by_themselves(hub):
-    live, one = await hub.meet(hub.ann, policy={"request_seconds": 1})
-    await hub.join(hub.bob)
+    live, one, _ = await hub.meet(hub.ann, hub.bob, policy={"request_seconds": 1})
     payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     live.receive(one, envelope("mcp.request.tools/list", payload, to=["bob"]))
     await one.until_kind("mcp.request.tools/list")
@@ -293,23 +279,32 @@ async def test_requests_time_out_by_themselves(hub):
     assert "error" in answer["payload"]
 
 
+class Interceptor:
+    """Does something with each chat message before it goes on."""
+
+    name = "test"
+    guards = False
+
+    def __init__(self, do: Callable[[str, Visitor], Awaitable[None]]) -> None:
+        self._do = do
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        if isinstance(envelope.message, McpxMessage):
+            text = (envelope.message.payload or {})["text"]
+            await self._do(text, envelope.context.extensions[VISITOR])
+        return CONTINUE
+
+
 async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path):
     seen: list[str] = []
 
-    class Censor:
-        name = "censor"
-        guards = False
+    async def censor(text: str, visitor: Visitor) -> None:
+        await asyncio.sleep(0.01 if text == "0" else 0)
+        seen.append(f"{visitor.principal.name}: {text}")
+        if text == "1":
+            raise e.BlockedByInterceptor("Not this one.")
 
-        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-            if isinstance(envelope.message, McpxMessage):
-                text = (envelope.message.payload or {})["text"]
-                await asyncio.sleep(0.01 if text == "0" else 0)
-                seen.append(f"{envelope.context.extensions[VISITOR].principal.name}: {text}")
-                if text == "1":
-                    raise e.BlockedByInterceptor("Not this one.")
-            return CONTINUE
-
-    async with gathering(tmp_path, interceptors=[Censor()]) as hub:
+    async with gathering(tmp_path, interceptors=[Interceptor(censor)]) as hub:
         (ann,) = await hub.people("ann")
         await hub.create(ann)
         ear, live = await hub.join(ann)
@@ -330,18 +325,12 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path):
 async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path):
     held, go_on = asyncio.Event(), asyncio.Event()
 
-    class Holds:
-        name = "holds"
-        guards = False
+    async def hold(text: str, visitor: Visitor) -> None:
+        if text == "wait":
+            held.set()
+            await go_on.wait()
 
-        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-            message = envelope.message
-            if isinstance(message, McpxMessage) and (message.payload or {})["text"] == "wait":
-                held.set()
-                await go_on.wait()
-            return CONTINUE
-
-    async with gathering(tmp_path, interceptors=[Holds()]) as hub:
+    async with gathering(tmp_path, interceptors=[Interceptor(hold)]) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann)
         one, live = await hub.join(ann)
@@ -378,8 +367,5 @@ async def test_a_room_that_another_node_took_over_is_no_error(tmp_path, caplog):
             await hub.create(ann, name)
             _, live = await hub.join(ann, name)
             live.fail(error)
-    logged = [one for one in caplog.records if hasattr(one, "room")]
-    assert [(one.room, one.levelno) for one in logged] == [
-        ("one", logging.WARNING),
-        ("two", logging.ERROR),
-    ]
+    logged = [(one.room, one.levelno) for one in caplog.records if hasattr(one, "room")]
+    assert logged == [("one", logging.WARNING), ("two", logging.ERROR)]

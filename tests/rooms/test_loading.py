@@ -40,8 +40,7 @@ async def test_a_room_loads_with_the_same_steps_however_long_it_is(tmp_path):
     with metered() as meter:
         async with gathering(tmp_path) as hub:
             (ann,) = await hub.people("ann")
-            steps: list[int] = []
-            statements: list[int] = []
+            steps, statements = [], []
             for name, messages in (("short", 200), ("long", 9_000)):
                 await long_room(hub, ann, name, messages)
                 await unloaded(hub, ann, name)
@@ -86,10 +85,7 @@ async def test_ids_of_a_loaded_room_are_looked_up_and_messages_keep_their_order(
     assert not other.held
     seq = next(one["seq"] for one in other.heard if one.get("id") == "a1")
     refused = [one["payload"] for one in ear.heard if one["kind"] == "system.error"]
-    assert [(one["error"], one["seq"]) for one in refused] == [
-        ("id_used", 7),
-        ("id_used", seq),
-    ]
+    assert [(one["error"], one["seq"]) for one in refused] == [("id_used", 7), ("id_used", seq)]
     told = await other.until_kind("system.error")
     assert (told["payload"]["error"], "seq" in told["payload"]) == ("id_used", False)
     assert hub.store.stats().reads - before <= 3
@@ -135,8 +131,7 @@ async def test_someone_who_is_away_can_be_kicked_on_a_connection_and_without(hub
 async def test_a_message_waits_until_it_is_known_what_its_sender_has_stored(hub):
     live, ear = await hub.meet(hub.ann)
     quotas = hub.rooms._quotas
-    limits = msgspec.structs.replace(quotas.limits, room_bytes_per_account=2_000)
-    quotas.limits = limits
+    quotas.limits = msgspec.structs.replace(quotas.limits, room_bytes_per_account=2_000)
     hub.rooms._live.budget.forget()
     live.receive(ear, chat("one"), chat("two"))
     assert not live.knows(hub.ann.principal.account_id)

@@ -41,12 +41,8 @@ async def test_all_that_people_do_in_a_room_goes_by_its_port(hub):
     said = json.loads(await rooms.post(ann, "square", chat("three")))
     page = await rooms.messages(ann, "square", after=said["seq"] - 1, wait=1)
     assert [json.loads(bytes(one))["id"] for one in page.messages] == [said["id"]]
-    proposed = envelope(
-        "mcp.proposal.tools/call",
-        {"method": "tools/call", "params": {"name": "read", "arguments": {}}},
-        id="p1",
-    )
-    await rooms.post(bob, "square", proposed)
+    proposed = {"method": "tools/call", "params": {"name": "read", "arguments": {}}}
+    await rooms.post(bob, "square", envelope("mcp.proposal.tools/call", proposed, id="p1"))
     assert [one.id for one in await rooms.proposals(ann, "square")] == ["p1"]
     assert [one.id for one in (await rooms.waiting(ann, "square")).proposals] == ["p1"]
     assert (await rooms.asks.open_for(ann)).proposals[0].id == "p1"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from folkmoot.bus.limits import MAX_SENT_BYTES
-from folkmoot.cluster.edge import FillGap
 from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
@@ -22,19 +20,11 @@ from tests.rooms.nodes import Member
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 
-class Met(NamedTuple):
-    """`ann` is in a room of the first node, and `bob` came to it from the second."""
-
-    bob: Visitor
-    ear: Ear
-    room: Any
-    live: Any
-
-
 @pytest.fixture
-async def met(one: Member, two: Member, ann: Visitor, bob: Visitor) -> AsyncIterator[Met]:
+async def met(one: Member, two: Member, ann: Visitor, bob: Visitor) -> tuple[Ear, Any, Any]:
+    """`ann` is in a room of the first node, and `bob` came to it from the second."""
     _, live = await one.host(ann)
-    yield Met(bob, *await two.join(bob), live)  # noqa: PT022 - as async fixtures are
+    return *await two.join(bob), live
 
 
 def server_of(node: Member) -> RoomServer:
@@ -42,8 +32,10 @@ def server_of(node: Member) -> RoomServer:
     return server
 
 
-async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(met, one, two):
-    bob, _, room, _ = met
+async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(
+    met, bob, one, two
+):
+    _, room, _ = met
     server = server_of(one)
     (session,) = server.owner._sessions.values()
     # Others have all turns.
@@ -59,8 +51,8 @@ async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming
     assert list(server.owner._sessions.values()) == [session]
 
 
-async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(met, one, two):
-    bob, ear, room, live = met
+async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(met, bob, one, two):
+    ear, room, live = met
     _, role = await two.rooms.enter(bob, "square")
     for number in range(BACKLOG_BYTES // WELCOME_BYTES + 1):
         brief = Ear()
@@ -76,8 +68,8 @@ async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(met, one
 
 
 @pytest.mark.parametrize("code", [CloseCode.NOT_AUTHENTICATED, CloseCode.TOO_SLOW])
-async def test_whom_the_owner_closes_at_another_node_has_left(met, two, code):
-    bob, ear, _, live = met
+async def test_whom_the_owner_closes_at_another_node_has_left(met, bob, two, code):
+    ear, _, live = met
     (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
     outlet.close(code)
     assert await ear.until_closed() is code
@@ -89,8 +81,8 @@ async def test_whom_the_owner_closes_at_another_node_has_left(met, two, code):
     await two.join(bob)
 
 
-async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(met, one, two):
-    bob, ear, room, live = met
+async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(met, bob, one, two):
+    ear, room, live = met
     receive, join = live.receive, live.join
 
     def broken(*_: Any, **__: Any) -> None:
@@ -107,13 +99,13 @@ async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(met, 
     assert await late.until_closed() is CloseCode.INTERNAL
     live.join = join
     room.receive(ear, chat("still here"))
-    await ear._until(lambda: ear.texts == ["still here"])
+    await ear.until_text("still here")
     assert ear.is_open
     await nats.until(lambda: server_of(one).owner.is_resolved)
 
 
 async def test_a_call_that_fails_is_answered_so(met, one):
-    _, _, room, live = met
+    _, room, live = met
     answers = live.participants
 
     async def broken() -> Any:
@@ -137,8 +129,8 @@ async def test_a_call_that_fails_is_answered_so(met, one):
     assert not session.turns
 
 
-async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(met, one, two):
-    bob, ear, room, live = met
+async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(met, bob, one, two):
+    ear, room, live = met
     perform = live.perform
 
     def broken(effects: Any) -> None:
@@ -152,12 +144,12 @@ async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(met, one, tw
     live.perform = perform
     again, _ = await two.join(bob)
     room.receive(again, chat("here again"))
-    await again._until(lambda: again.texts == ["here again"])
+    await again.until_text("here again")
     await nats.until(lambda: server_of(one).owner.is_resolved)
 
 
-async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met, two):
-    _, ear, room, live = met
+async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met, bob, two):
+    ear, room, live = met
     answer = [{"id": f"{number}", "told": 1_000 * "x"} for number in range(17_000)]
     assert sum(len(str(one)) for one in answer) > MAX_SENT_BYTES
 
@@ -170,24 +162,4 @@ async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met, two):
     assert await room.participants() == answer
     assert traffic._sessions == before
     room.receive(ear, chat("still here"))
-    await ear._until(lambda: ear.texts == ["still here"])
-
-
-async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(met):
-    _, ear, room, live = met
-    read, failures = room.store.read, [ValueError("This was not thought of.")]
-
-    async def failing(*given: Any, **named: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return await read(*given, **named)
-
-    room.store.read = failing
-    edge, next_seq = room._edge, room._edge.delivered + 1
-    edge._gap = FillGap(next_seq, next_seq)
-    room._driven.run([edge._gap])
-    (ann,) = [one for one in live.outlets if isinstance(one, Ear)]
-    live.receive(ann, chat("in the gap"))
-    live.receive(ann, chat("after it"))
-    await ear._until(lambda: ear.texts == ["in the gap", "after it"])
-    assert not failures
+    await ear.until_text("still here")

@@ -147,29 +147,23 @@ async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_bac
 
 
 @pytest.mark.requirement("room.fair-retention")
-async def test_a_room_that_takes_too_many_bytes_is_trimmed_fairly_too(tmp_path):
-    options = RoomOptions(chat={}, room_bytes=200_000)
-    async with gathering(tmp_path, options=options) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access="open")
-        for number in range(10):
-            await hub.rooms.post(ann, "square", chat(f"a{number}"))
-        ear, live = await hub.join(bob)
-        for _ in range(60):
-            live.receive(ear, envelope("reasoning.thought", {"text": "x" * 10_000}))
-        await live.flushed()
-        live.left(ear)
-        await hub.rooms._upkeep.round()
-        told = bodies(await hub.rooms.messages(ann, "square", limit=500))
-        assert [one["payload"].get("text") for one in told if one["from"] == "ann"] == [
-            f"a{number}" for number in range(10)
-        ]
-        shares = await check_shares(hub)
-        assert sum(share.bytes for share in shares.values()) <= 200_000
-        assert live.journal.stored == Share(
-            sum(share.messages for share in shares.values()),
-            sum(share.bytes for share in shares.values()),
-        )
+@pytest.mark.settings(options=RoomOptions(chat={}, room_bytes=200_000))
+async def test_a_room_that_takes_too_many_bytes_is_trimmed_fairly_too(hub):
+    live, ear = await hub.meet(hub.bob)
+    texts = [f"a{number}" for number in range(10)]
+    for text in texts:
+        await hub.rooms.post(hub.ann, "square", chat(text))
+    for _ in range(60):
+        live.receive(ear, envelope("reasoning.thought", {"text": "x" * 10_000}))
+    await live.flushed()
+    live.left(ear)
+    await hub.rooms._upkeep.round()
+    told = bodies(await hub.rooms.messages(hub.ann, "square", limit=500))
+    assert [one["payload"]["text"] for one in told if one["from"] == "ann"] == texts
+    shares = (await check_shares(hub)).values()
+    assert sum(share.bytes for share in shares) <= 200_000
+    assert live.journal.stored.bytes == sum(share.bytes for share in shares)
+    assert live.journal.stored.messages == sum(share.messages for share in shares)
 
 
 async def check_shares(hub: Gathering) -> dict[str, Share]:
@@ -191,14 +185,14 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
 async def test_shares_go_with_their_room(hub):
     await hub.create(hub.ann, access="open")
     await hub.rooms.post(hub.bob, "square", chat("hello"))
-    account = hub.bob.principal.account_id
-    read = hub.store.read
-    assert await read(lambda tx: quotas.written_in_rooms(tx, account)) > 256
-    owner = hub.ann.principal.account_id
-    assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) > 256
+    owner, author = hub.ann.principal.account_id, hub.bob.principal.account_id
+    uses = [
+        lambda tx: quotas.written_in_rooms(tx, author),
+        lambda tx: quotas.stored_in_own_rooms(tx, owner),
+    ]
+    assert all([await hub.store.read(use) > 256 for use in uses])
     await hub.rooms.delete(hub.ann, "square")
-    assert await read(lambda tx: quotas.written_in_rooms(tx, account)) == 0
-    assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) == 0
+    assert [await hub.store.read(use) for use in uses] == [0, 0]
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200))

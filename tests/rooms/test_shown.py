@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from msgspec import UNSET
@@ -20,16 +20,17 @@ BUSY_SECONDS = 0.05
 @asynccontextmanager
 async def busy(hub: Gathering) -> AsyncIterator[None]:
     """While the writer has something else to do, and a moment longer."""
-    async with AsyncExitStack() as held:
-        await held.enter_async_context(held_writes(hub.store))
+    held = asyncio.Event()
 
-        async def let_go() -> None:
+    async def hold() -> None:
+        async with held_writes(hub.store):
+            held.set()
             await asyncio.sleep(BUSY_SECONDS)
-            await held.aclose()
 
-        letting_go = asyncio.ensure_future(let_go())
-        yield
-        await letting_go
+    holding = asyncio.ensure_future(hold())
+    await held.wait()
+    yield
+    await holding
 
 
 @pytest.mark.requirement("proposal.shown-when-stored")

@@ -10,7 +10,8 @@ from folkmoot.rooms.model import RoomPolicy
 from folkmoot.rooms.spec import RoomPatch, RoomSpec, check_rights, read_patch, read_spec
 
 CONSTRAINED = {"kind": "mcp.request.tools/call", "payload": {"params": {"name": ["read", "list"]}}}
-LONG = f"x.y.z:{'c' * 1_024}"
+LONG = f"x.y.{'z' * 120}:{'c' * 1_000}"
+WIDE = {"kind": "x.y", "payload": {"a": list(range(60))}}
 
 
 def test_a_name_is_all_that_a_room_needs():
@@ -25,28 +26,20 @@ def test_a_name_is_all_that_a_room_needs():
 
 
 def test_a_whole_room_is_read():
-    policy = {
-        "quorum": 2,
-        "proposal_seconds": 60,
-        "request_seconds": 1.5,
-        "keep_messages": 10,
-        "keep_days": 30,
-    }
+    policy = {"quorum": 2, "proposal_seconds": 60, "request_seconds": 1.5}
+    same = {"name": "the.2nd_square-b", "access": "private", "durable": False}
+    held = ["chat.*", CONSTRAINED, "!chat.cancel"]
     spec = read_spec(
         {
-            "name": "the.2nd_square-b",
-            "access": "private",
-            "durable": False,
-            "capabilities": ["chat.*", CONSTRAINED, "!chat.cancel"],
+            **same,
+            "capabilities": held,
             "grants": {"@Alice": ["*"], "bob": []},
-            "policy": policy,
+            "policy": {**policy, "keep_messages": 10, "keep_days": 30},
         }
     )
     assert spec == RoomSpec(
-        name="the.2nd_square-b",
-        access="private",
-        durable=False,
-        capabilities=("chat.*", CONSTRAINED, "!chat.cancel"),
+        **same,
+        capabilities=tuple(held),
         grants={"alice": ("*",), "bob": ()},
         policy=RoomPolicy(2, 60.0, 1.5, 10, 30),
     )
@@ -68,19 +61,13 @@ def test_no_room_can_have_this_name(name):
 WRONG: list[tuple[dict[str, Any], type[e.FolkmootError], str]] = [
     ({"access": "public"}, e.ArgumentInvalid, "access"),
     ({"access": None}, e.ArgumentInvalid, "access"),
-    ({"access": ["open"]}, e.ArgumentInvalid, "access"),
     ({"capabilities": "chat.*"}, e.ArgumentInvalid, "capabilities"),
     ({"capabilities": ["chat.*"] * 65}, e.ArgumentInvalid, "capabilities"),
     ({"capabilities": ["not a pattern"]}, e.PatternSyntax, "capabilities"),
     ({"capabilities": [7]}, e.ConstraintSyntax, "capabilities"),
     ({"capabilities": [{"kind": "chat.*", "more": 1}]}, e.ConstraintSyntax, "capabilities"),
-    ({"capabilities": ["system.welcome"]}, e.CapabilityReserved, "capabilities"),
     ({"capabilities": ["system.*"]}, e.CapabilityReserved, "capabilities"),
-    (
-        {"capabilities": [{"kind": "x.y", "payload": {"a": list(range(60))}}] * 5},
-        e.TooManyCapabilities,
-        "capabilities",
-    ),
+    ({"capabilities": [WIDE] * 5}, e.TooManyCapabilities, "capabilities"),
     ({"grants": []}, e.ArgumentInvalid, "grants"),
     ({"grants": None}, e.ArgumentInvalid, "grants"),
     ({"grants": {"no handle": ["*"]}}, e.ArgumentInvalid, "grants"),
@@ -95,7 +82,6 @@ WRONG: list[tuple[dict[str, Any], type[e.FolkmootError], str]] = [
     ({"policy": {"quorum": 1_001}}, e.ArgumentInvalid, "policy.quorum"),
     ({"policy": {"quorum": 1.5}}, e.ArgumentInvalid, "policy.quorum"),
     ({"policy": {"quorum": True}}, e.ArgumentInvalid, "policy.quorum"),
-    ({"policy": {"quorum": "1"}}, e.ArgumentInvalid, "policy.quorum"),
     ({"policy": {"proposal_seconds": -1}}, e.ArgumentInvalid, "policy.proposal_seconds"),
     ({"policy": {"request_seconds": 86_401}}, e.ArgumentInvalid, "policy.request_seconds"),
     ({"policy": {"keep_messages": -1}}, e.ArgumentInvalid, "policy.keep_messages"),
@@ -119,14 +105,10 @@ def test_what_is_wrong_is_refused_by_its_field_in_a_new_room_and_in_a_change(mem
     [
         ({}, "name"),
         ({"name": 7}, "name"),
-        ({"name": None}, "name"),
         ({"name": "square", "durable": 1}, "durable"),
         ({"name": "square", "durable": None}, "durable"),
         ({"name": "square", "grants": {f"handle_{n}": [] for n in range(257)}}, "grants"),
-        (
-            {"name": "square", "capabilities": [f"x.y.{'z' * 120}:{'c' * 1_000}"] * 64},
-            "capabilities",
-        ),
+        ({"name": "square", "capabilities": [LONG] * 64}, "capabilities"),
     ],
 )
 def test_what_no_new_room_can_be_is_refused_by_its_field(members, field):
@@ -142,11 +124,9 @@ def test_some_of_a_room_never_changes(field):
 
 
 def test_a_bound_is_told_in_words():
-    with pytest.raises(e.ArgumentInvalid) as caught:
+    words = r"^policy\.keep_messages must be a whole number from 0 to 1,000,000,000\.$"
+    with pytest.raises(e.ArgumentInvalid, match=words):
         read_patch({"policy": {"keep_messages": -1}})
-    assert caught.value.message == (
-        "policy.keep_messages must be a whole number from 0 to 1,000,000,000."
-    )
 
 
 def test_what_a_change_leaves_out_stays():
@@ -165,25 +145,14 @@ def test_owners_are_a_list_of_handles_and_never_none(owners):
 
 
 def test_null_in_a_change_goes_back_to_the_default():
-    patch = read_patch(
-        {
-            "capabilities": None,
-            "policy": {"quorum": None, "keep_days": 7},
-        }
-    )
+    patch = read_patch({"capabilities": None, "policy": {"quorum": None, "keep_days": 7}})
     assert patch.capabilities is None
     before = RoomPolicy(quorum=3, request_seconds=5.0, keep_days=1)
     assert patch.change_policy(before) == RoomPolicy(quorum=1, request_seconds=5.0, keep_days=7)
 
 
 def test_null_for_a_new_room_is_the_default():
-    spec = read_spec(
-        {
-            "name": "square",
-            "capabilities": None,
-            "policy": {"quorum": None},
-        }
-    )
+    spec = read_spec({"name": "square", "capabilities": None, "policy": {"quorum": None}})
     assert spec == RoomSpec(name="square")
 
 
@@ -192,7 +161,7 @@ def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults():
 
 
 def test_nobody_is_given_more_by_a_room_than_anyone_can_hold():
-    wide = ({"kind": "x.y", "payload": {"a": list(range(60))}},) * 3
+    wide = (WIDE,) * 3
     check_rights(wide, {})
     check_rights(None, {"a1": wide, "a2": wide})
     with pytest.raises(e.TooManyCapabilities, match="grants"):

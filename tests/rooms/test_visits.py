@@ -10,21 +10,21 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.rooms import Visitor, queries_visits, read_spec, visitor_of
+from folkmoot.rooms import Visitor, queries_visits, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.rooms.gathering import chat, envelope
-from tests.rooms.nodes import Member, Nodes
+from tests.rooms.nodes import Member
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 
 
-async def visited(nodes: Nodes, *visitors: Visitor, durable: bool = True) -> LiveRoom:
+async def visited(nodes: list[Member], *visitors: Visitor, durable: bool = True) -> LiveRoom:
     """Let people visit a room that the first node has, through the second node."""
-    one, two = nodes.nodes[:2]
-    await one.rooms.create(visitors[0], read_spec({"name": "square", "durable": durable}))
+    one, two = nodes[:2]
+    await one.create(visitors[0], durable=durable)
     await one.rooms.enter(visitors[0], "square")
     for each in visitors:
         await two.rooms.visit(each, "square")
@@ -33,23 +33,19 @@ async def visited(nodes: Nodes, *visitors: Visitor, durable: bool = True) -> Liv
     return live
 
 
-async def taken(nodes: Nodes, by: Visitor) -> LiveRoom:
+async def taken(nodes: list[Member], by: Visitor) -> LiveRoom:
     """Wait until another node has the room, and let the time pass in which people may return."""
-    others = nodes.nodes[1:]
+    others = nodes[1:]
     while not (found := [live for node in others for live in node.rooms._live]):
         try:
             await others[-1].rooms.post(by, "square", chat("hello"))
         except e.RoomUnavailable:
             await asyncio.sleep(0.1)
     (live,) = found
-    clock(others[0]).seconds += 60
+    others[0].clock.seconds += 60
     live._tick()
     await live.flushed()
     return live
-
-
-def clock(node: Member) -> Any:
-    return node.rooms._upkeep.clock
 
 
 async def here(live: LiveRoom) -> list[str]:
@@ -57,8 +53,7 @@ async def here(live: LiveRoom) -> list[str]:
 
 
 async def stored(node: Member) -> int:
-    async with node.store._pool.acquire() as connection:
-        return int(await connection.fetchval("SELECT COUNT(*) FROM room_visits"))
+    return await node.count("room_visits")
 
 
 async def until_stored(node: Member, count: int) -> None:
@@ -95,7 +90,7 @@ async def test_visitors_stay_when_the_owner_of_their_room_dies(
     # They go on as visits: they can leave, and do so when they are idle.
     await three.rooms.depart(bob, "square")
     assert await here(next_live) == ["ann"]
-    clock(two).seconds += 1_000
+    two.clock.seconds += 1_000
     for node in (two, three):
         await node.rooms._upkeep.round()
     # A round may also have let go of the room, which nobody uses.
@@ -147,10 +142,9 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
 async def test_a_replaced_owner_stores_no_visit_and_removes_none(nodes, one, ann, bob):
     live = await visited(nodes, ann)
     await until_stored(one, 1)
-    visits, now = one.rooms._live.visits, clock(one).monotonic()
+    visits, now = one.rooms._live.visits, one.clock.monotonic()
     assert visits is not None
-    async with one.store._pool.acquire() as connection:
-        await connection.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
+    await one.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
     with pytest.raises(e.RoomTakenOver):
         await visits.put(live, bob, now)
     await visits.remove(live, {ann.principal.account_id: now})
@@ -162,7 +156,7 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
     nodes, one, two, ann, bob, cyd
 ):
     live = await visited(nodes, ann, bob, cyd)
-    clock(one).seconds += 300
+    one.clock.seconds += 300
     two.rooms._nodes.rooms[0].visits._touched.clear()
     await two.rooms.messages(bob, "square")
     await one.join(ann)
@@ -170,7 +164,7 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
     await one.rooms._upkeep.round()
     assert await stored(one) == 3
     # Longer ago than a visit lasts for cyd, and shorter for bob.
-    clock(one).seconds += 400
+    one.clock.seconds += 400
     await one.die()
     next_live = await taken(nodes, ann)
     assert await here(next_live) == ["bob"]
@@ -180,26 +174,20 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
 async def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
     nodes, one, two, ann, durable
 ):
-    made = {name: await nodes.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")}
+    made = {name: await nodes[0].accounts.register(name) for name in ("bob", "cyd", "dan", "eve")}
     people = []
     for each in made.values():
-        identity = await nodes.accounts.identify(each.token)
+        identity = await nodes[0].accounts.identify(each.token)
         people.append(visitor_of(each.account, identity.credential.id))
     await visited(nodes, ann, *people, durable=durable)
     # Nobody tells the room: its owner is gone.
     await one.die()
-    await two.store.write(lambda tx: expelled(tx, people[0]))
+    update = "UPDATE room_members SET state = 'banned' WHERE account_id = $1"
+    await two.execute(update, people[0].principal.account_id)
     await two.accounts.suspend(made["cyd"].account, suspended=True)
-    async with two.store._pool.acquire() as connection:
-        ended = "DELETE FROM credentials WHERE id = $1"
-        await connection.execute(ended, people[2].credential_id)
+    await two.execute("DELETE FROM credentials WHERE id = $1", people[2].credential_id)
     next_live = await taken(nodes, ann)
     assert await here(next_live) == ["ann", "eve"]
-
-
-async def expelled(tx: Any, visitor: Visitor) -> None:
-    update = "UPDATE room_members SET state = 'banned' WHERE account_id = ?"
-    await tx.execute(update, (visitor.principal.account_id,))
 
 
 @pytest.mark.parametrize("comes_again", [False, True])
@@ -250,7 +238,7 @@ async def test_a_visit_goes_with_its_room_and_its_account(nodes, one, two, ann, 
     live = await visited(nodes, ann, bob)
     await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
     # The clock that all nodes share was set.
-    clock(one).now = lambda: clock(one).monotonic() - 0.5
+    one.clock.now = lambda: one.clock.monotonic() - 0.5
     await one.rooms._upkeep.round()
     assert await here(live) == ["ann"]
     await until_stored(one, 1)

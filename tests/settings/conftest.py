@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,3 +36,8 @@ def problems(text: str, environ: Mapping[str, str] | None = None, **options: obj
     """What is told of a file of this text."""
     Path("hub.toml").write_text(text, encoding="utf-8")
     return refused("hub.toml", environ=environ or {}, options=options)
+
+
+def cases(table: dict[Any, list[Any]]) -> list[tuple[Any, Any]]:
+    """The rows of a table by what is expected of them."""
+    return [(expected, given) for expected, every in table.items() for given in every]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from folkmoot.settings import FIELDS, BadValue, Field, check, load, read_text
 from folkmoot.settings.fields import in_effect
 from folkmoot.settings.types import without_password
+from tests.settings.conftest import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,17 +51,10 @@ def test_the_address_of_a_database_is_shown_without_its_password(url, shown):
     assert "hush" not in repr(loaded)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://hub:hu/sh@db/x",
-        "postgresql://hub:hu?sh@db/x",
-        "postgresql://hub:hu#sh@db/x",
-        "postgresql://hub:hu@sh@db/x",
-        "postgresql://hub:hush",
-        "hub:hush@db",
-    ],
-)
+UNCLEAR = [f"postgresql://hub:hu{mark}sh@db/x" for mark in "/?#@"]
+
+
+@pytest.mark.parametrize("url", [*UNCLEAR, "postgresql://hub:hush", "hub:hush@db"])
 def test_an_address_that_is_not_clear_is_refused_and_not_shown(url):
     assert isinstance(outcome(check, FIELDS["store.url"], url), BadValue)
     assert "hu" not in without_password(url).removeprefix("postgresql")
@@ -76,12 +70,8 @@ def test_an_address_that_is_not_clear_is_refused_and_not_shown(url):
     ],
 )
 def test_the_addresses_of_a_bus_are_shown_without_what_signs_in(url, shown):
-    environ = {
-        "FOLKMOOT_BUS_URL": url,
-        "FOLKMOOT_STORE_URL": "postgresql://db",
-        "FOLKMOOT_CLUSTER_ADDRESS": "http://node1:8420",
-    }
-    loaded = load(environ=environ)
+    others = {"store.url": "postgresql://db", "cluster.address": "http://node1:8420"}
+    loaded = load(environ={"FOLKMOOT_BUS_URL": url}, options=others)
     assert loaded.settings.bus.url == url
     assert [value for path, value, _ in in_effect(loaded) if path == "bus.url"] == [shown]
     assert repr(shown) in repr(loaded.settings.bus)
@@ -116,11 +106,6 @@ def outcome(function: Callable[[Field, Any], Any], field: Field, value: Any) -> 
     return refused
 
 
-def cases(table: dict[Any, list[Any]]) -> list[tuple[Any, Any]]:
-    """The rows of a table by what is expected of them."""
-    return [(expected, given) for expected, every in table.items() for given in every]
-
-
 NEARLY = {
     "port": ["8_0", "٨٠", "+80", "0x50", "", "9" * 5000],
     "http.shutdown_seconds": ["inf", "-1"],
@@ -128,16 +113,12 @@ NEARLY = {
     "http.allowed_hosts": ["a b", "https://a", ",".join(f"h{number}" for number in range(101))],
     "host": ["", "[::1]", "127.0.0.1\n"],
     "data": ["", "~nobody-has-this-name/x"],
-    "public_url": [
-        "hub.example",
-        "ftp://hub.example",
-        "http://",
-        "http://hub.example:99999",
-        "http://hub.example:0",
-        "http://hub.example/?",
-        "http://hub.example/#",
-        "http://hub.example/a b",
-        "http://hub.example\n",
+    "public_url": ["h.example", "ftp://h", "http://", "http://h:99999", "http://h:0"],
+    "telemetry.otlp_endpoint": [
+        "http://h/?",
+        "http://h/#",
+        "http://h/a b",
+        "http://h\n",
         "http://[::1",
     ],
     "telemetry.service_name": ["", "\udcff"],

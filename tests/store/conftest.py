@@ -23,9 +23,9 @@ async def store(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 
 
 @pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
+async def url(tmp_path: Path) -> str:
     """The address of an empty schema of PostgreSQL."""
-    yield await postgres.schema_of(tmp_path)  # noqa: PT022 - async fixtures are generators
+    return await postgres.schema_of(tmp_path)
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ async def open_store(url: str) -> AsyncIterator[OpenStore]:
 
 
 @pytest.fixture
-async def stores(open_store: OpenStore) -> AsyncIterator[list[Any]]:
+async def stores(open_store: OpenStore) -> list[Any]:
     """The stores of two hubs on one schema."""
-    yield [await open_store(), await open_store()]  # noqa: PT022
+    return [await open_store(), await open_store()]
 
 
 @pytest.fixture

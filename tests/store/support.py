@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from folkmoot.core.ports import Tx, Unit
+from folkmoot.core.ports import Row, SqlValue, Tx, Unit
 from folkmoot.store import SqliteStore
 
 SECONDS = 300
@@ -27,10 +27,24 @@ async def opened(folder: Path, **options: Any) -> AsyncIterator[SqliteStore]:
         await store.close()
 
 
-async def make_table(tx: Tx) -> None:
-    await tx.execute(
-        "CREATE TABLE IF NOT EXISTS notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)"
-    )
+def statement(sql: str, *params: SqlValue) -> Unit[int]:
+    """A unit of one statement."""
+    return lambda tx: tx.execute(sql, params)
+
+
+def rows(sql: str, *params: SqlValue) -> Unit[list[Row]]:
+    """A query of one statement."""
+    return lambda tx: tx.fetch(sql, params)
+
+
+def row(sql: str, *params: SqlValue) -> Unit[Row | None]:
+    """The first row of a query."""
+    return lambda tx: tx.fetch_one(sql, params)
+
+
+make_table = statement(
+    "CREATE TABLE IF NOT EXISTS notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)"
+)
 
 
 async def all_notes(tx: Tx) -> list[int]:
@@ -38,10 +52,7 @@ async def all_notes(tx: Tx) -> list[int]:
 
 
 def insert(number: int, body: str = "x") -> Unit[int]:
-    async def unit(tx: Tx) -> int:
-        return await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, body))
-
-    return unit
+    return statement("INSERT INTO notes (id, body) VALUES (?, ?)", number, body)
 
 
 class Gate:
@@ -83,14 +94,10 @@ def in_thread(store: SqliteStore) -> Callable[[Unit[Any]], Awaitable[Any]]:
 async def held(ask: Callable[[Unit[None]], Awaitable[None]]) -> AsyncIterator[Gate]:
     """Hold the writer, or a reader, still until the gate is opened or the block ends."""
     gate = Gate()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ask_unit(ask, gate))
-        await gate.entered()
-        try:
-            yield gate
-        finally:
-            gate.open()
-
-
-async def ask_unit(ask: Callable[[Unit[None]], Awaitable[None]], gate: Gate) -> None:
-    await ask(gate.unit)
+    asking = asyncio.ensure_future(ask(gate.unit))
+    await gate.entered()
+    try:
+        yield gate
+    finally:
+        gate.open()
+        await asking

@@ -13,6 +13,7 @@ from folkmoot.store.postgres import PostgresStore, rates
 from folkmoot.store.postgres.gather import Gatherer
 from tests import postgres
 from tests.clocks import StillClock
+from tests.store.support import statement
 
 pytestmark = postgres.NEEDED
 
@@ -37,10 +38,9 @@ async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(st
         return await run(sql, params)
 
     store._run_alone = counting  # type: ignore[method-assign, assignment]
-    keys = [f"n{number % 12}" for number in range(600)]
-    found = await asyncio.gather(*(store.look_up(BY_NAME, key) for key in keys))
-    expected = [(key, int(key[1:])) if int(key[1:]) < 10 else None for key in keys]
-    assert found == expected
+    numbers = [number % 12 for number in range(600)]
+    found = await asyncio.gather(*(store.look_up(BY_NAME, f"n{number}") for number in numbers))
+    assert found == [(f"n{number}", number) if number < 10 else None for number in numbers]
     assert asked == [600]
     assert await store.look_up(BY_NAME, "n\0") is None
 
@@ -51,9 +51,7 @@ async def test_what_was_committed_before_a_look_up_is_found_by_it(stores):
     running = [asyncio.create_task(store.look_up(BY_NAME, "x0")) for _ in range(5)]
     for number in range(20):
         name = f"x{number}"
-        await other.write(
-            lambda tx, name=name: tx.execute("INSERT INTO names VALUES (?, 1)", (name,))
-        )
+        await other.write(statement("INSERT INTO names VALUES (?, 1)", name))
         running += [asyncio.create_task(store.look_up(BY_NAME, "n1")) for _ in range(5)]
         assert await store.look_up(BY_NAME, name) == (name, 1)
     await asyncio.gather(*running)

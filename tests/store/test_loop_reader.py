@@ -4,7 +4,6 @@ import asyncio
 import math
 import threading
 from itertools import count, repeat
-from pathlib import Path
 
 import apsw
 import pytest
@@ -13,7 +12,16 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, loop_reader
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, in_thread, insert, make_table, opened
+from tests.store.support import (
+    Gate,
+    all_notes,
+    in_thread,
+    insert,
+    make_table,
+    opened,
+    row,
+    rows,
+)
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 LONG = (
@@ -50,7 +58,7 @@ async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(store):
     assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
 
 
-async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(tmp_path):
+async def test_a_query_that_would_never_end_moves_once_and_the_loop_goes_on(store):
     gate = Gate()
     places = []
 
@@ -61,32 +69,18 @@ async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on
         gate.wait()
         return await tx.fetch(LONG)
 
-    async with opened(tmp_path) as store, asyncio.TaskGroup() as tasks:
-        reading = tasks.create_task(store.read(query))
-        await gate.entered()
-        # Each turn would last as long as the query is held, if it held the loop.
-        for _ in range(100):
-            await asyncio.sleep(0)
-            assert await store.read(where)
-        gate.open()
-        assert await reading == ROWS
-        assert places == [True, False]
-        assert store.stats().given_up_reads == 1
-
-
-async def test_a_long_query_moves_once_and_answers_the_same_rows(store):
-    places = []
-
-    async def query(tx: Tx) -> object:
-        places.append(in_loop())
-        return await tx.fetch(LONG)
-
-    assert await store.read(query) == ROWS
+    reading = asyncio.create_task(store.read(query))
+    await gate.entered()
+    # Each turn would last as long as the query is held, if it held the loop.
+    for _ in range(100):
+        await asyncio.sleep(0)
+        assert await store.read(where)
+    gate.open()
+    assert await reading == ROWS
     assert places == [True, False]
     stats = store.stats()
-    assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 1)
+    assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (101, 100, 1)
     assert stats.failed_reads == 0
-    assert await store.read(where)
 
 
 async def test_the_steps_of_all_statements_of_a_query_count_together(store):
@@ -123,26 +117,18 @@ async def test_a_query_that_meets_a_long_text_moves_to_a_thread(store):
 
     async def query(tx: Tx) -> tuple[object, bool]:
         try:
-            row = await tx.fetch_one("SELECT text FROM long_notes")
+            return await tx.fetch_one("SELECT body FROM notes"), in_loop()
         except e.StatementFailed:
             return "wrong", in_loop()
-        return row, in_loop()
 
-    async def make(tx: Tx) -> None:
-        await tx.execute("CREATE TABLE long_notes (text TEXT)")
-        await tx.execute("INSERT INTO long_notes VALUES (?)", (text,))
-
-    async def given(tx: Tx) -> object:
-        return await tx.fetch_one("SELECT length(?)", (text,))
-
-    await store.write(make)
+    await store.write(insert(1, text))
     assert await store.read(query) == ((text,), False)
-    assert await store.read(given) == (100_000,)
+    assert await store.read(row("SELECT length(?)", text)) == (100_000,)
     assert store.stats().given_up_reads == 2
     assert await store.read(where)
 
 
-async def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_giving_a_query_up_ends_its_view(tmp_path, monkeypatch):
     # Looked at after each step, also what ends the transaction would be given up.
     monkeypatch.setattr(loop_reader, "STEPS_A_LOOK", 1)
     monkeypatch.setattr(loop_reader, "LOOKS", 1_000)
@@ -154,7 +140,7 @@ async def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pyte
         await store.write(make_table)
         for number in range(1, 5):
             await store.write(insert(number))
-            assert await store.read(lambda tx: tx.fetch(LONG)) == ROWS
+            assert await store.read(rows(LONG)) == ROWS
             assert store.stats().given_up_reads == number
             assert await store.read(look) == (True, (number,))
 

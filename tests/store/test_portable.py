@@ -107,8 +107,8 @@ def test_nothing_outside_the_store_knows_its_engine():
 @pytest.mark.parametrize("what", REFUSED)
 def test_no_statement_says_what_only_sqlite_understands(what):
     refused = re.compile(REFUSED[what])
-    found = [(place, text) for place, text in statements() if refused.search(text)]
-    assert found == []
+    assert len(statements()) > 250
+    assert [place for place, text in statements() if refused.search(text)] == []
 
 
 def test_texts_that_are_searched_are_compared_without_case_on_both_sides():
@@ -116,10 +116,6 @@ def test_texts_that_are_searched_are_compared_without_case_on_both_sides():
     found = [text for _, text in statements() if " LIKE " in text]
     assert len(found) > 3
     assert all("LOWER(" in text and "LIKE LOWER(?)" in text for text in found), found
-
-
-def test_the_statements_that_are_looked_at_are_many():
-    assert len(statements()) > 250
 
 
 def test_the_schema_is_made_of_what_both_engines_understand():

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -25,17 +25,25 @@ from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled, storable
 from tests import postgres
 from tests.harness import reached
-from tests.store.support import OpenStore
+from tests.store.support import OpenStore, rows, statement
 
 pytestmark = postgres.NEEDED
 
 
 @pytest.fixture
-async def store(open_store: OpenStore) -> AsyncIterator[PostgresStore]:
+async def store(open_store: OpenStore) -> PostgresStore:
     """A store with a count."""
-    made = await open_store()
+    made: PostgresStore = await open_store()
     await made.write(make_counts)
-    yield made  # noqa: PT022
+    return made
+
+
+@pytest.fixture
+def server() -> Iterator[postgres.PostgresServer]:
+    """A server that a test may end."""
+    made = postgres.PostgresServer()
+    yield made
+    made.remove()
 
 
 async def make_counts(tx: Tx) -> None:
@@ -93,10 +101,9 @@ async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_
 
     first, second = await open_store(), await open_store()
     await first.write(make_counts)
-    await first.write(lambda tx: tx.execute("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
-    units = [
-        store.write(put(place), single=True) for place in range(40) for store in (first, second)
-    ]
+    await first.write(statement("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
+    both = (first, second)
+    units = [store.write(put(place), single=True) for place in range(40) for store in both]
     answers = await asyncio.gather(*units, return_exceptions=True)
     refused = [each for each in answers if isinstance(each, e.ConstraintViolated)]
     assert (len(refused), answers.count(None)) == (40, 40)
@@ -208,8 +215,7 @@ async def test_of_hubs_that_start_at_one_moment_one_goes_on(open_store):
 
 
 async def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
-    open_store: OpenStore,
-    connection: asyncpg.Connection,
+    open_store, connection
 ):
     # It would be renewed meanwhile, were it shorter.
     first = await open_store(node=node("one", lease_seconds=600))
@@ -246,8 +252,7 @@ async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(open_s
     assert abs(clock.now() - here()) < 60
     off = -86_400.0
     assert abs(clock.now() - here()) < 60
-    async with store._pool.acquire() as connection:
-        await store._lease.renew(connection)
+    await renew(store)
     assert abs(clock.now() - here()) < 60
 
 
@@ -306,9 +311,13 @@ async def test_a_lease_is_measured_from_before_the_database_was_asked(open_store
 
     monkeypatch.setattr(nodes, "boot_time", lambda: here() + later)
     monkeypatch.setattr(lease, "_ask", ask_slowly)
-    async with store._pool.acquire() as connection:
-        await lease.renew(connection)
+    await renew(store)
     assert not lease.holds
+
+
+async def renew(store: PostgresStore) -> None:
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
 
 
 async def renewed(lease: nodes.NodeLease) -> None:
@@ -327,18 +336,16 @@ async def test_a_lease_that_holds_is_renewed_while_another_holds_a_lock(
     open_store, connection, lock
 ):
     store = await open_store(node=node("one"))
-    async with connection.transaction(), store._pool.acquire() as own:
+    async with connection.transaction(), asyncio.timeout(60):
         await connection.execute(lock)
-        async with asyncio.timeout(60):
-            await store._lease.renew(own)
+        await renew(store)
     # One that is over by the server's clock is taken again under the lock.
     await connection.execute("UPDATE nodes SET until = 0")
-    async with store._pool.acquire() as own:
-        await store._lease.renew(own)
+    await renew(store)
     assert await connection.fetchval("SELECT until FROM nodes") > 0
 
 
-async def test_a_node_is_drained_only_if_another_could_take_its_rooms(open_store: OpenStore):
+async def test_a_node_is_drained_only_if_another_could_take_its_rooms(open_store):
     # A bus is checked before the first lease, and started after it.
     buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
     stores = [
@@ -357,16 +364,12 @@ async def test_a_node_is_drained_only_if_another_could_take_its_rooms(open_store
     async def drained(*reached: bool) -> bool:
         reaches[:] = reached
         for store in stores:
-            async with store._pool.acquire() as connection:
-                await store._lease.renew(connection)
+            await renew(store)
         done = await first.drain(first.process)
-        await stores[0].write(lambda tx: tx.execute("UPDATE nodes SET draining = 0"))
+        await stores[0].write(statement("UPDATE nodes SET draining = 0"))
         return done
 
-    async def sharing(tx: Tx) -> list[Row]:
-        return await tx.fetch("SELECT shared FROM nodes")
-
-    assert await stores[0].read(sharing) == [(nodes.SHARED,)] * 2
+    assert await stores[0].read(rows("SELECT shared FROM nodes")) == [(nodes.SHARED,)] * 2
     assert await drained(True, True)
     assert await drained(False, True)
     assert not await drained(True, False), "one that is cut off takes no room"
@@ -396,30 +399,27 @@ async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(op
     paused_node = node("one", shared=True, lease_seconds=2)
     store = await open_store(node=paused_node, prepare=prepare)
     other = await open_store(node=node("two", shared=True))
-    await store.write(lambda tx: tx.execute("INSERT INTO counters VALUES ('x', 1)"))
-    attempts = 0
-    free = asyncio.Event()
+    await store.write(make_counts)
+    attempts: list[int] = []
+    begun, free = asyncio.Event(), asyncio.Event()
+    more = statement("UPDATE counts SET value = value + 1")
 
     async def paused(tx: Tx) -> None:
-        nonlocal attempts
-        attempts += 1
-        await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
-        if attempts == 1:
+        attempts.append(1)
+        await more(tx)
+        begun.set()
+        if len(attempts) == 1:
             await free.wait()
-        await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
+        await more(tx)
 
     pausing = asyncio.ensure_future(store.write(paused))
-    while not attempts:  # noqa: ASYNC110 - it counts for itself
-        await asyncio.sleep(0.01)
+    await begun.wait()
     async with asyncio.timeout(60):
-        await other.write(
-            lambda tx: tx.execute("UPDATE counters SET value = value * 10 WHERE name = 'x'")
-        )
+        await other.write(statement("UPDATE counts SET value = 10"))
     free.set()
     # When it goes on, its unit is run again from its start.
     await pausing
-    found = await other.read(lambda tx: tx.fetch_one("SELECT value FROM counters WHERE name = 'x'"))
-    assert (found, attempts) == ((12,), 2)
+    assert (await other.read(value), len(attempts)) == (12, 2)
 
 
 async def test_a_lease_is_renewed_while_all_connections_are_in_use(open_store):
@@ -462,37 +462,25 @@ async def test_a_clock_that_is_off_is_warned_of_once(open_store, monkeypatch, ca
     real = time.time
     monkeypatch.setattr(nodes.time, "time", lambda: real() + 600)
     store = await open_store(node=node("one"))
-    async with store._pool.acquire() as connection:
-        await store._lease.renew(connection)
+    await renew(store)
     await store.close()
     warned = [each for each in caplog.records if "clock of this machine" in each.message]
     assert [each.__dict__["seconds"] for each in warned] == [pytest.approx(600, abs=60)]
 
 
 async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(store):
-    async def put(tx: Tx) -> None:
-        await tx.execute("UPDATE counts SET value = ?", ("geheim",))
-
     with pytest.raises(e.StatementFailed) as failed:
-        await store.write(put)
+        await store.write(statement("UPDATE counts SET value = ?", "geheim"))
     assert "geheim" not in failed.value.message
     assert store.stats().failed_units == 1
 
 
 async def test_nul_is_found_nowhere_and_stored_nowhere(store):
-    async def look(tx: Tx) -> object:
-        return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
-
-    async def change(tx: Tx) -> int:
-        return await tx.execute("UPDATE counts SET value = ? WHERE name = ?", (2, "a\0"))
-
-    async def put(tx: Tx) -> None:
-        await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", ("b\0",))
-
-    assert await store.read(look) is None
+    assert await store.read(rows("SELECT 1 FROM counts WHERE name = ?", "a\0")) == []
+    change = statement("UPDATE counts SET value = ? WHERE name = ?", 2, "a\0")
     assert await store.write(change) == 0
     with pytest.raises(e.TextUnstorable):
-        await store.write(put)
+        await store.write(statement("INSERT INTO counts (name, value) VALUES (?, 1)", "b\0"))
 
 
 @pytest.mark.parametrize(
@@ -517,21 +505,15 @@ def test_nul_is_refused_wherever_a_statement_would_store_it(sql, stored):
             assert "\0" not in "".join(map(str, storable(statement, params)))
 
 
+DELETED = (
+    "SELECT n_dead_tup {} FROM pg_stat_user_tables "
+    "WHERE relname = 'counts' AND schemaname = current_schema()"
+)
+
+
 async def test_deleted_rows_leave_the_table_when_it_is_cleaned(store, connection):
-    secret = secrets.token_hex(16)
-
-    async def put(tx: Tx) -> None:
-        await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", (secret,))
-
-    async def delete(tx: Tx) -> None:
-        await tx.execute("DELETE FROM counts WHERE name = ?", (secret,))
-
-    await store.write(put)
-    await store.write(delete)
-    dead = (
-        "SELECT n_dead_tup FROM pg_stat_user_tables "
-        "WHERE relname = 'counts' AND schemaname = current_schema()"
-    )
+    await store.write(statement("DELETE FROM counts"))
+    dead = DELETED.format("")
     while not await connection.fetchval(dead):
         await asyncio.sleep(0.05)
         await connection.execute("SELECT pg_stat_clear_snapshot()")
@@ -545,9 +527,6 @@ async def test_deleted_rows_leave_the_table_when_it_is_cleaned(store, connection
 async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
     open_store, url, monkeypatch
 ):
-    async def delete(tx: Tx) -> None:
-        await tx.execute("DELETE FROM counts WHERE name = 'a'")
-
     monkeypatch.setattr(store_module, "VACUUM_SECONDS", 0.5)
     store = await open_store()
     await store.write(make_counts)
@@ -557,18 +536,14 @@ async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_du
     await dumping.fetch("SELECT 1 FROM counts")
 
     async def until(wanted: str) -> None:
-        found = (
-            f"SELECT n_dead_tup {wanted} FROM pg_stat_user_tables "
-            "WHERE relname = 'counts' AND schemaname = current_schema()"
-        )
         async with asyncio.timeout(250):
-            while not await looking.fetchval(found):  # noqa: ASYNC110 - it has no event
+            while not await looking.fetchval(DELETED.format(wanted)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
-    await store.write(delete)
+    await store.write(statement("DELETE FROM counts"))
     await until("> 0")
     # The server tells of deleted rows only after a while; a hub waits longer than that.
-    await store.write(lambda tx: tx.execute("UPDATE health SET id = id"))
+    await store.write(statement("UPDATE health SET id = id"))
     await until("> 0 AND vacuum_count > 0")
     await dump.rollback()
     await until("= 0")
@@ -591,26 +566,19 @@ async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(open_store):
 async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
     open_store, connection, url
 ):
-    async def opened(url: str) -> str:
+    away = "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
+    for wrong, why in {
+        "postgresql://hub:geheim@127.0.0.1:1/x?password=geheim": away,
+        "postgresql://hub:geheim@/x?host=/nowhere": "be reached: No such file or directory.",
+        url.replace("/postgres?", "/absent?"): 'database: database "absent" does not exist.',
+        url.replace("//hub@", "//eve:geheim@"): 'the connection: role "eve" does not exist.',
+        f"{url}&default_transaction_read_only=on": "the server accepts no writes.",
+    }.items():
         with pytest.raises(e.FolkmootError) as error:
-            await PostgresStore.open(url)
-        return error.value.message
-
-    away = await opened("postgresql://hub:geheim@127.0.0.1:1/x?password=geheim")
-    assert away == (
-        "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
-    )
-    nowhere = await opened("postgresql://hub:geheim@/x?host=/nowhere")
-    assert nowhere.endswith("The server cannot be reached: No such file or directory.")
-    missing = await opened(url.replace("/postgres?", "/absent?"))
-    assert missing.endswith('There is no such database: database "absent" does not exist.')
-    stranger = await opened(url.replace("//hub@", "//eve:geheim@"))
-    assert stranger.endswith('The server refuses the connection: role "eve" does not exist.')
-    read_only = await opened(f"{url}&default_transaction_read_only=on")
-    assert read_only.endswith("the server accepts no writes.")
-    for message in (away, nowhere, missing, stranger, read_only):
-        assert "\n" not in message
-        assert "geheim" not in message
+            await PostgresStore.open(wrong)
+        assert error.value.message.endswith(why)
+        assert "\n" not in error.value.message
+        assert "geheim" not in error.value.message
     await connection.execute("CREATE TABLE other (id BIGINT)")
     with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
         await open_store()
@@ -627,90 +595,70 @@ async def test_a_server_that_is_too_old_is_refused(open_store, monkeypatch):
         await open_store()
 
 
-def test_a_server_that_ends_and_comes_back_is_used_again():
-    server = postgres.PostgresServer()
-    try:
-
-        async def main() -> None:
-            store = await PostgresStore.open(server.url)
-            await store.write(make_counts)
-            server.kill()
-            waiting = asyncio.create_task(store.write(read_then_write))
-            await asyncio.to_thread(server.start)
-            assert await waiting == 1
-            assert await store.read(value) == 1
-            await store.close()
-
-        asyncio.run(main())
-    finally:
-        server.remove()
+async def test_a_server_that_ends_and_comes_back_is_used_again(server):
+    store = await PostgresStore.open(server.url)
+    await store.write(make_counts)
+    server.kill()
+    waiting = asyncio.create_task(store.write(read_then_write))
+    await asyncio.to_thread(server.start)
+    assert await waiting == 1
+    assert await store.read(value) == 1
+    await store.close()
 
 
-async def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(caplog):
+async def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(server, caplog):
     caplog.set_level("INFO", "folkmoot.store.postgres.store")
     lost, back = "was not renewed: The server", "is renewed again"
 
     def lines() -> list[str]:
         return [line.message for line in caplog.records if "the lease at" in line.message]
 
-    server = postgres.PostgresServer()
-    try:
-        store = await PostgresStore.open(server.url, node=node("hub", lease_seconds=2))
-        server.kill()
-        async with asyncio.timeout(250):
-            await reached(lambda: bool(lines()) and lost in lines()[-1])
-            # Longer than several attempts.
-            await asyncio.sleep(3)
-            await asyncio.to_thread(server.start)
-            await reached(lambda: back in lines()[-1])
-        await store.close()
-        assert all((lost in one) != (lost in next_one) for one, next_one in pairwise(lines()))
-    finally:
-        server.remove()
-
-
-async def test_a_replica_that_was_reached_before_it_took_over_is_found_out():
-    server = postgres.PostgresServer()
-    try:
-        store = await PostgresStore.open(server.url)
-        await store.write(make_counts)
-        server.kill()
-        (server.data / "standby.signal").touch()
+    store = await PostgresStore.open(server.url, node=node("hub", lease_seconds=2))
+    server.kill()
+    async with asyncio.timeout(250):
+        await reached(lambda: bool(lines()) and lost in lines()[-1])
+        # Longer than several attempts.
+        await asyncio.sleep(3)
         await asyncio.to_thread(server.start)
-        reading = asyncio.ensure_future(store.read(value))
-        # A connection to it that was kept would still be used below.
-        await asyncio.wait([reading], timeout=1)
-        await asyncio.to_thread(server.promote)
-        with pytest.raises(e.DatabaseFailedOver):
-            await store.write(read_then_write)
-        await asyncio.wait([reading])
-        assert isinstance(reading.exception(), e.FolkmootError)
-        await store.close()
-    finally:
-        server.remove()
+        await reached(lambda: back in lines()[-1])
+    await store.close()
+    assert all((lost in one) != (lost in next_one) for one, next_one in pairwise(lines()))
 
 
-async def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything():
-    server = postgres.PostgresServer()
-    try:
-        first = await PostgresStore.open(server.url)
-        second = await PostgresStore.open(server.url, synchronous_replica=True)
-        await first.write(make_counts)
-        before = first.identity
-        await asyncio.to_thread(server.fail_over)
-        assert await second.write(read_then_write) == 1
-        await second.close()
-        with pytest.raises(e.DatabaseFailedOver, match="Restart the hub"):
-            await first.write(read_then_write)
-        await first.close()
-        again = await PostgresStore.open(server.url)
-        assert (again.identity.database_id, await again.read(value)) == (before.database_id, 1)
-        epoch = again.identity.epoch
-        assert epoch != before.epoch
-        await again.close()
-        await asyncio.to_thread(server.fail_over)
-        trusting = await PostgresStore.open(server.url, synchronous_replica=True)
-        assert trusting.identity.epoch == epoch
-        await trusting.close()
-    finally:
-        server.remove()
+async def test_a_replica_that_was_reached_before_it_took_over_is_found_out(server):
+    store = await PostgresStore.open(server.url)
+    await store.write(make_counts)
+    server.kill()
+    (server.data / "standby.signal").touch()
+    await asyncio.to_thread(server.start)
+    reading = asyncio.ensure_future(store.read(value))
+    # A connection to it that was kept would still be used below.
+    await asyncio.wait([reading], timeout=1)
+    await asyncio.to_thread(server.promote)
+    with pytest.raises(e.DatabaseFailedOver):
+        await store.write(read_then_write)
+    await asyncio.wait([reading])
+    assert isinstance(reading.exception(), e.FolkmootError)
+    await store.close()
+
+
+async def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything(server):
+    first = await PostgresStore.open(server.url)
+    second = await PostgresStore.open(server.url, synchronous_replica=True)
+    await first.write(make_counts)
+    before = first.identity
+    await asyncio.to_thread(server.fail_over)
+    assert await second.write(read_then_write) == 1
+    await second.close()
+    with pytest.raises(e.DatabaseFailedOver, match="Restart the hub"):
+        await first.write(read_then_write)
+    await first.close()
+    again = await PostgresStore.open(server.url)
+    assert (again.identity.database_id, await again.read(value)) == (before.database_id, 1)
+    epoch = again.identity.epoch
+    assert epoch != before.epoch
+    await again.close()
+    await asyncio.to_thread(server.fail_over)
+    trusting = await PostgresStore.open(server.url, synchronous_replica=True)
+    assert trusting.identity.epoch == epoch
+    await trusting.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -56,9 +55,9 @@ async def act(office: Office, who: Account, others: list[Account], chance: rando
 
 
 @pytest.fixture
-async def offices(stores: list[PostgresStore]) -> AsyncIterator[list[Office]]:
+async def offices(stores: list[PostgresStore]) -> list[Office]:
     vault = await Vault.load(stores[0], KEY)
-    yield [Office(store, vault) for store in stores]  # noqa: PT022 - async fixtures are generators
+    return [Office(store, vault) for store in stores]
 
 
 async def wrong_books(connection: asyncpg.Connection) -> dict[str, list[Any]]:

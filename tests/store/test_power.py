@@ -56,16 +56,12 @@ async def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path):
     assert acknowledged <= found
 
 
+MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.long) for seed in range(3, times(20))]
+
+
 @pytest.mark.requirement("store.survives-power-loss")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*range(3), *MORE_SEEDS])
 async def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(tmp_path, seed):
-    acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
-    assert acknowledged <= found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-async def test_it_survives_in_many_more_ways_to_lose_power(tmp_path, seed):
     acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
     assert acknowledged <= found
 

@@ -14,7 +14,17 @@ from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, find_faults, inspect_database, inspection, read_identity
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, held, in_thread, insert, make_table, opened
+from tests.store.support import (
+    Gate,
+    all_notes,
+    held,
+    in_thread,
+    insert,
+    make_table,
+    opened,
+    rows,
+    statement,
+)
 
 MAX_PAGES_BYTES = 20 * 1024 * 1024
 """Of four connections: one that writes, one of the loop, and two that read what takes long."""
@@ -33,12 +43,10 @@ async def test_the_database_and_its_side_files_are_private(tmp_path):
 @pytest.mark.requirement("store.survives-power-loss")
 @pytest.mark.parametrize(("setting", "number"), [("full", 2), ("normal", 1)])
 async def test_the_writer_syncs_as_the_setting_says(tmp_path, setting, number):
-    async def settings(tx: Tx) -> list[object]:
-        names = ("synchronous", "journal_mode", "foreign_keys")
-        return [(await tx.fetch(f"PRAGMA {name}"))[0][0] for name in names]
-
     async with opened(tmp_path, synchronous=setting) as store:
-        assert await store.write(settings) == [number, "wal", 1]
+        expected = {"synchronous": number, "journal_mode": "wal", "foreign_keys": 1}
+        for name, value in expected.items():
+            assert await store.write(rows(f"PRAGMA {name}")) == [(value,)]
 
 
 async def test_readiness_really_writes_and_reads(store):
@@ -81,9 +89,6 @@ async def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path):
 
 
 async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_there(tmp_path):
-    async def all_bodies(tx: Tx) -> int:
-        return len(await tx.fetch("SELECT id, body FROM notes"))
-
     async with opened(tmp_path) as store:
         await store.write(make_table)
         await asyncio.gather(*(store.write(insert(n, "x" * 2000)) for n in range(100)))
@@ -94,16 +99,13 @@ async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_rea
     assert find_faults(store.path) != []
     async with opened(tmp_path) as damaged:
         with pytest.raises(e.DatabaseCorrupt, match="The database is damaged"):
-            await damaged.read(all_bodies)
+            await damaged.read(rows("SELECT id, body FROM notes"))
         assert await damaged.check() != []
 
 
 async def test_a_reference_to_nothing_is_found_by_the_check(store):
-    async def make(tx: Tx) -> None:
-        await tx.execute("CREATE TABLE parents (id BIGINT PRIMARY KEY)")
-        await tx.execute("CREATE TABLE children (parent BIGINT REFERENCES parents (id))")
-
-    await store.write(make)
+    await store.write(statement("CREATE TABLE parents (id BIGINT PRIMARY KEY)"))
+    await store.write(statement("CREATE TABLE children (parent BIGINT REFERENCES parents (id))"))
     with apsw.Connection(str(store.path)) as careless:
         careless.execute("PRAGMA foreign_keys = OFF; INSERT INTO children VALUES (7)")
     careless.close()
@@ -208,22 +210,13 @@ async def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_
     assert stopped.size > 0
 
 
-async def test_the_whole_store_is_closed_when_it_is_closed(tmp_path):
-    store = await SqliteStore.open(tmp_path / "folkmoot.db")
-    await store.close()
-    with pytest.raises(e.StoreClosed):
-        await store.ready()
-
-
 async def test_readiness_reads_back_what_it_wrote_and_nothing_else(store):
-    async def forget(tx: Tx) -> None:
-        await tx.execute(
-            "CREATE TRIGGER forget AFTER UPDATE ON health WHEN new.probe <> 'old' "
-            "BEGIN UPDATE health SET probe = 'old'; END"
-        )
-
+    forget = (
+        "CREATE TRIGGER forget AFTER UPDATE ON health WHEN new.probe <> 'old' "
+        "BEGIN UPDATE health SET probe = 'old'; END"
+    )
     await asyncio.gather(*(store.ready() for _ in range(50)))
-    await store.write(forget)
+    await store.write(statement(forget))
     with pytest.raises(e.DatabaseCorrupt, match="cannot be read back"):
         await store.ready()
 
@@ -300,16 +293,11 @@ async def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path)
 
 @pytest.mark.settings(readers=2)
 async def test_a_large_database_takes_no_more_memory_than_its_page_caches(store):
-    pages = 2_000
-
     async def fill(tx: Tx) -> None:
-        await make_table(tx)
-        for number in range(pages):
-            await tx.execute("INSERT INTO notes (id, body) VALUES (?, ?)", (number, "x" * 6000))
+        for number in range(2_000):
+            await insert(number, "x" * 6000)(tx)
 
-    async def look(tx: Tx) -> int:
-        return int((await tx.fetch("SELECT sum(length(body)) FROM notes"))[0][0])
-
+    look = rows("SELECT sum(length(body)) FROM notes")
     await store.write(fill)
     await store.write(look)
     async with asyncio.TaskGroup() as tasks:

@@ -8,10 +8,10 @@ import apsw
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, sqlite, writer
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, held, insert, make_table, opened
+from tests.store.support import Gate, all_notes, held, insert, make_table, opened, rows, statement
 
 
 @pytest.mark.requirement("store.group-commit")
@@ -77,16 +77,16 @@ async def test_units_are_committed_in_the_order_in_which_they_came(store):
 
 async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(store):
     async def sleeper(tx: Tx) -> None:
-        await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
+        await all_notes(tx)
         await asyncio.sleep(0)
 
-    async def sleeper_read(tx: Tx) -> None:
-        await asyncio.sleep(0)
+    async def writing_sleeper(tx: Tx) -> None:
+        await insert(1)(tx)
+        await sleeper(tx)
 
-    with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
-        await store.write(sleeper)
-    with pytest.raises(e.UnitSuspended):
-        await store.read(sleeper_read)
+    for ask, unit in ((store.write, writing_sleeper), (store.read, sleeper)):
+        with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
+            await ask(unit)
     assert await store.read(all_notes) == []
 
 
@@ -95,17 +95,14 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
         pass
 
     ends = (EndOfProgram, SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
+    for kind in (*ends, StopIteration):
 
-    def raising(kind: type[BaseException]):
-        def unit(tx: Tx):
+        def unit(tx: Tx, kind: type[BaseException] = kind):
             raise kind
 
-        return unit
-
-    for kind in (*ends, StopIteration):
         for ask in (store.write, store.read):
             with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
-                await ask(raising(kind))
+                await ask(unit)
     await store.write(insert(1))
     assert store.stats().failed_units == len(ends) + 1
     assert await store.read(all_notes) == [1]
@@ -172,16 +169,11 @@ def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-async def count_pages(tx: Tx) -> int:
-    [(pages,)] = await tx.fetch("PRAGMA page_count")
-    return int(pages)
-
-
 @pytest.mark.requirement("store.failing-unit-alone")
 async def test_a_unit_for_which_the_disk_has_no_room_fails_alone(tmp_path, monkeypatch):
     async with opened(tmp_path) as store:
         await store.write(make_table)
-        pages = await store.write(count_pages)
+        [(pages,)] = await store.write(rows("PRAGMA page_count"))
     limit = f"PRAGMA max_page_count = {pages + 20}"
     monkeypatch.setattr(sqlite, "COMMON_PRAGMAS", (*sqlite.COMMON_PRAGMAS, limit))
     async with opened(tmp_path) as store:
@@ -234,7 +226,7 @@ async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_mos
         async def unit(tx: Tx) -> int:
             runs[number] = runs.get(number, 0) + 1
             tx.publish("note.made", number)
-            return await tx.execute("INSERT INTO notes VALUES (?, 'x')", (number,))
+            return await insert(number)(tx)
 
         return unit
 
@@ -266,20 +258,14 @@ async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_mos
 
 @pytest.mark.requirement("store.failing-unit-alone")
 async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(store):
-    async def make_tables(tx: Tx) -> None:
-        await make_table(tx)
-        await tx.execute(
-            "CREATE TABLE replies (id BIGINT PRIMARY KEY, note BIGINT NOT NULL "
-            "REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)"
-        )
+    def reply(number: int) -> Unit[int]:
+        return statement("INSERT INTO replies VALUES (?, ?)", number, number)
 
-    def reply(number: int):
-        async def unit(tx: Tx) -> int:
-            return await tx.execute("INSERT INTO replies VALUES (?, ?)", (number, number))
-
-        return unit
-
-    await store.write(make_tables)
+    replies = (
+        "CREATE TABLE replies (id BIGINT PRIMARY KEY, note BIGINT NOT NULL "
+        "REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)"
+    )
+    await store.write(statement(replies))
     async with asyncio.TaskGroup() as tasks, held(store.write):
         good = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
         bad = tasks.create_task(outcome(store, reply(9)))
@@ -296,10 +282,9 @@ async def test_a_database_that_another_program_holds_is_an_error_and_then_works_
     async with opened(tmp_path) as store:
         await store.write(make_table)
         with closing(apsw.Connection(str(store.path))) as other:
-            other.execute("BEGIN IMMEDIATE").fetchall()
+            other.execute("BEGIN IMMEDIATE")
             with pytest.raises(e.DatabaseLocked):
                 await store.write(insert(1))
-            other.execute("ROLLBACK").fetchall()
         await store.write(insert(2))
         assert await store.read(all_notes) == [2]
 
@@ -352,9 +337,7 @@ async def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
         await store.write(make_table)
         with monkeypatch.context() as patch:
             patch.setattr(writer.Writer, step, fail)
-            outcomes = await asyncio.gather(
-                *(outcome(store, insert(number)) for number in range(3))
-            )
+            outcomes = await asyncio.gather(*(outcome(store, insert(n)) for n in range(3)))
             await outcome(store, insert(3))
         expected = e.StatementFailed if step == "_commit_batch" else int
         assert all(isinstance(each, expected) for each in outcomes)

@@ -86,8 +86,7 @@ def test_a_server_is_recorded_once_and_replayed_after(
     shutil.copy(SERVER, pytester.path)
     pytester.makepyfile(test_small=TESTS)
 
-    first = pytester.runpytest_subprocess(*ALONE)
-    first.assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
     (kept,) = (pytester.path / "tapes").iterdir()
     recorded = kept.read_bytes()
     assert kept.name == "small.jsonl"

@@ -58,8 +58,7 @@ def test_a_tape_that_is_not_there_is_recorded(tmp_path):
         server = RecordedServer(
             marked(tmp_path, "a/b", redact=["$.params.x"], **given), "auto", tmp_path
         )
-        assert server.mode == "record"
-        assert server.path == tmp_path / "a" / "b.jsonl"
+        assert (server.mode, server.path) == ("record", tmp_path / "a" / "b.jsonl")
         recorded = ["--record-dir", str(tmp_path / "recorded"), "--redact", "$.params.x"]
         assert server.command == [*START, "proxy", *recorded, *rest]
 
@@ -118,8 +117,7 @@ def test_over_http_a_server_is_recorded_once_and_replayed_after(tmp_path):
     again = RecordedServer(marked(tmp_path, "small"), "auto", tmp_path / "again")
     try:
         second = run(post(again.url, *hello, calls(1, "echo", text="hi"), calls(2, "echo")))
-        assert second[:-1] == first
-        assert second[-1]["error"]["data"]["code"] == "not_on_tape"
+        assert (second[:-1], second[-1]["error"]["data"]["code"]) == (first, "not_on_tape")
         assert "tools/call echo is not on the tape." in again.missed()
     finally:
         again.stop()

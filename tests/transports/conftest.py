@@ -26,9 +26,10 @@ async def dial(hub: Serving) -> AsyncIterator[Dial]:
     writers: list[asyncio.StreamWriter] = []
 
     async def open_one(
-        sent: bytes = b"",
+        sent: bytes = b"", source: str = "127.0.0.1"
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        local = (source, 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port, local_addr=local)
         writers.append(writer)
         writer.write(sent)
         return reader, writer

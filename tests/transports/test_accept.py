@@ -7,7 +7,7 @@ import resource
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +17,7 @@ from folkmoot.transports import accept
 from folkmoot.transports.accept import Listener
 from folkmoot.transports.limits import LISTEN_BACKLOG, MAX_BEGUN_PER_TURN
 from folkmoot.transports.listen import listen
+from tests.conftest import settings_of
 from tests.harness import reached
 
 SECONDS = 60
@@ -44,7 +45,7 @@ class Noted(asyncio.Protocol):
 class Door:
     """A listener, its port, the order in which its connections began and how many it closed."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = 1000) -> None:
         self.begun: asyncio.Queue[str] = asyncio.Queue()
         self.here: set[asyncio.BaseTransport] = set()
         self.turned_away = 0
@@ -67,10 +68,10 @@ class Door:
             return [await self.begun.get() for _ in range(count)]
 
 
-@asynccontextmanager
-async def door(most: int = 1000) -> AsyncIterator[Door]:
+@pytest.fixture
+async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
     """A listener on a free port."""
-    made = Door(most)
+    made = Door(**settings_of(request))
     try:
         yield made
     finally:
@@ -94,78 +95,74 @@ def connected(port: int, *sources: str) -> Iterator[list[socket.socket]]:
             one.close()
 
 
-async def test_a_crowd_from_one_address_waits_for_itself():
+async def test_a_crowd_from_one_address_waits_for_itself(door):
     crowd = ["127.0.0.2"] * 100
-    async with door() as made:
-        with connected(made.port, *crowd, "127.0.0.3"):
-            order = await made.wait_for(101)
+    with connected(door.port, *crowd, "127.0.0.3"):
+        order = await door.wait_for(101)
     assert order.index("127.0.0.3") <= MAX_BEGUN_PER_TURN
 
 
-async def test_many_are_accepted_in_one_turn():
-    async with door() as made:
-        with connected(made.port, *["127.0.0.2"] * 100):
-            await made.wait_for(1)
-            queued = struct.unpack_from("I", tcp_info(made.socket), UNACKED)[0]
-            assert queued == 0
-            assert len(await made.wait_for(99)) == 99
+async def test_many_are_accepted_in_one_turn(door):
+    with connected(door.port, *["127.0.0.2"] * 100):
+        await door.wait_for(1)
+        queued = struct.unpack_from("I", tcp_info(door.socket), UNACKED)[0]
+        assert queued == 0
+        assert len(await door.wait_for(99)) == 99
 
 
-async def test_of_one_address_only_so_many_wait():
+@pytest.mark.settings(most=20)
+async def test_of_one_address_only_so_many_wait(door):
     crowd = ["127.0.0.2"] * 30
-    async with door(most=20) as made:
-        with connected(made.port, *crowd, "127.0.0.3") as sockets:
-            order = await made.wait_for(11)
-            assert made.turned_away == 20
-            assert sorted(order) == ["127.0.0.2"] * 10 + ["127.0.0.3"]
-            for closed in sockets[10:30]:
-                closed.settimeout(SECONDS)
-                assert closed.recv(1) == b""
+    with connected(door.port, *crowd, "127.0.0.3") as sockets:
+        order = await door.wait_for(11)
+        assert door.turned_away == 20
+        assert sorted(order) == ["127.0.0.2"] * 10 + ["127.0.0.3"]
+        for closed in sockets[10:30]:
+            closed.settimeout(SECONDS)
+            assert closed.recv(1) == b""
 
 
-async def test_of_all_only_so_many_wait():
-    async with door(most=5) as made:
-        with connected(made.port, *(f"127.0.0.{last}" for last in range(2, 12))):
-            await made.wait_for(5)
-            assert made.turned_away == 5
+@pytest.mark.settings(most=5)
+async def test_of_all_only_so_many_wait(door):
+    with connected(door.port, *(f"127.0.0.{last}" for last in range(2, 12))):
+        await door.wait_for(5)
+        assert door.turned_away == 5
 
 
-async def test_without_descriptors_connections_wait_in_the_queue(monkeypatch):
+async def test_without_descriptors_connections_wait_in_the_queue(door, monkeypatch):
     monkeypatch.setattr(accept, "ACCEPT_PAUSE_SECONDS", 0.01)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with door() as made:
-        with connected(made.port, "127.0.0.2"):
-            fillers = [socket.socket()]
-            resource.setrlimit(resource.RLIMIT_NOFILE, (fillers[0].fileno() + 5, hard))
-            try:
-                while True:
-                    try:
-                        fillers.append(socket.socket())
-                    except OSError:
-                        break
-                await asyncio.sleep(0.05)
-                assert made.begun.empty()
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-                for each in fillers:
-                    each.close()
-            assert await made.wait_for(1) == ["127.0.0.2"]
+    with connected(door.port, "127.0.0.2"):
+        fillers = [socket.socket()]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (fillers[0].fileno() + 5, hard))
+        try:
+            while True:
+                try:
+                    fillers.append(socket.socket())
+                except OSError:
+                    break
+            await asyncio.sleep(0.05)
+            assert door.begun.empty()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for each in fillers:
+                each.close()
+        assert await door.wait_for(1) == ["127.0.0.2"]
 
 
-async def test_what_was_not_begun_is_let_go_at_the_end():
-    async with door() as made:
-        with connected(made.port, *["127.0.0.2"] * 50) as sockets:
-            await made.wait_for(1)
-            served = set(made.here)
-            made.listener.close()
-            await made.listener.wait_closed()
-            # What was being begun is begun, and let go too: nobody else would ever end it.
-            await reached(lambda: made.here <= served)
-            sockets[-1].settimeout(SECONDS)
-            with suppress(ConnectionResetError):
-                assert sockets[-1].recv(1) == b""
-            with pytest.raises(ConnectionRefusedError), connected(made.port, "127.0.0.2"):
-                pass
+async def test_what_was_not_begun_is_let_go_at_the_end(door):
+    with connected(door.port, *["127.0.0.2"] * 50) as sockets:
+        await door.wait_for(1)
+        served = set(door.here)
+        door.listener.close()
+        await door.listener.wait_closed()
+        # What was being begun is begun, and let go too: nobody else would ever end it.
+        await reached(lambda: door.here <= served)
+        sockets[-1].settimeout(SECONDS)
+        with suppress(ConnectionResetError):
+            assert sockets[-1].recv(1) == b""
+        with pytest.raises(ConnectionRefusedError), connected(door.port, "127.0.0.2"):
+            pass
 
 
 SOMAXCONN = int(Path("/proc/sys/net/core/somaxconn").read_text())
@@ -178,8 +175,7 @@ def tcp_info(listening: socket.socket) -> bytes:
     return listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
 
 
-async def test_the_queue_is_as_long_as_the_system_allows():
-    async with door() as made:
-        assert struct.unpack_from("I", tcp_info(made.socket), SACKED)[0] == min(
-            LISTEN_BACKLOG, SOMAXCONN
-        )
+async def test_the_queue_is_as_long_as_the_system_allows(door):
+    assert struct.unpack_from("I", tcp_info(door.socket), SACKED)[0] == min(
+        LISTEN_BACKLOG, SOMAXCONN
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ from folkmoot.transports import bodies, protocol
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.limits import BODY_STRANGERS_SHARE, MAX_LINGERING, SMALL_BODY_BYTES
 from tests.harness import Answer, ask, reached, read_answer, serving
+from tests.transports.conftest import Dial
 
 KIB = 1024
 BOUNDS = BodyBounds(
@@ -68,33 +69,44 @@ async def post(
     return await ask(port, path, method="POST", headers=headers, body=body)
 
 
-class Slow:
+class Slow(NamedTuple):
     """A client that has sent the head of a request and not all of its body."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    @classmethod
-    async def begin(
-        cls, port: int, length: int, sent: bytes = b"", headers: dict[str, str] | None = None
-    ) -> Slow:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        named = {"host": "localhost", "content-length": str(length), **(headers or {})}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-        writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode() + sent)
-        await writer.drain()
-        return cls(reader, writer)
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
     async def answer(self) -> Answer:
-        try:
-            return await read_answer(self.reader)
-        finally:
-            self.writer.close()
+        return await read_answer(self.reader)
+
+    async def goes_on(self, more: bytes) -> str:
+        """What is answered to the rest of the body."""
+        self.writer.write(more)
+        return (await self.answer()).text
+
+
+@pytest.fixture
+async def begin(dial: Dial) -> Any:
+    """Begin to send a body of some length, or in chunks."""
+
+    async def begun(
+        length: int | None, sent: bytes = b"", headers: dict[str, str] | None = None
+    ) -> Slow:
+        size = {"transfer-encoding": "chunked"} if length is None else {"content-length": length}
+        named = {"host": "localhost", **size, **(headers or {})}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        return Slow(*await dial(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode() + sent))
+
+    return begun
+
+
+async def refusal(begun: Slow) -> tuple[int, str]:
+    answer = await begun.answer()
+    return answer.status, answer.json()["error"]["code"]
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
-async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(hub, headers):
-    answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
+async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(hub, begin, headers):
+    answer = await (await begin(64 * KIB + 1, headers=headers)).answer()
     assert answer.status == 413
     assert answer.json()["error"] == {
         "code": "body_too_large",
@@ -107,18 +119,15 @@ async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(hub, h
     assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
 
 
-async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large(dial):
+async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large(begin):
     for headers, status in (({}, 413), (ME, 200)):
-        reader, writer = await dial()
-        named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-        writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
+        slow = await begin(None, headers=headers)
         for _ in range(9):
-            writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
-            await writer.drain()
+            slow.writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
+            await slow.writer.drain()
         if headers:
-            writer.write(b"0\r\n\r\n")
-        assert (await read_answer(reader)).status == status
+            slow.writer.write(b"0\r\n\r\n")
+        assert (await slow.answer()).status == status
 
 
 @pytest.mark.parametrize(
@@ -141,9 +150,9 @@ async def test_the_number_of_values_is_bounded_lower_for_strangers(hub, shape):
         assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
 
 
-async def test_too_many_values_are_refused_before_all_of_them_have_come(hub, monkeypatch):
+async def test_too_many_values_are_refused_before_all_of_them_have_come(begin, monkeypatch):
     monkeypatch.setattr(bodies, "BODY_CHECK_BYTES", 64 * KIB)
-    begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
+    begun = await begin(1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
     assert (await begun.answer()).status == 413
 
 
@@ -187,71 +196,59 @@ async def test_when_many_bodies_are_held_strangers_are_refused_first():
     assert "folkmoot_http_body_bytes 0.0" in text
 
 
-async def test_a_body_must_make_progress_in_every_window(hub, monkeypatch):
+async def test_a_body_must_make_progress_in_every_window(begin, monkeypatch):
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
     # What came at the start does not pay for a client that is slow from then on.
-    slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
-    answering = asyncio.ensure_future(slow.answer())
-    while not answering.done():
+    slow = await begin(900 * KIB, b"x" * 500 * KIB, ME)
+    refused = asyncio.ensure_future(refusal(slow))
+    while not refused.done():
         slow.writer.write(b"x")
-        await asyncio.wait([answering], timeout=0.01)
-    answer = await answering
-    assert (answer.status, answer.json()["error"]["code"]) == (408, "body_timeout")
+        await asyncio.wait([refused], timeout=0.01)
+    assert await refused == (408, "body_timeout")
 
 
-async def test_one_address_and_one_account_have_few_bodies_half_sent(hub):
-    slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
-    mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
+async def test_one_address_and_one_account_have_few_bodies_half_sent(hub, begin):
+    slow = [await begin(100, b"x", headers) for headers in ({}, ME) for _ in range(3)]
     for headers in ({}, ME):
-        answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
-        assert (answer.status, answer.json()["error"]["code"]) == EXCEEDED
+        assert await refusal(await begin(100, b"x", headers)) == EXCEEDED
         # What comes whole is not slow.
         assert (await post(hub.port, b"x" * 100, headers)).status == 200
-    for each in (*slow, *mine):
-        each.writer.write(b"x" * 99)
-        assert (await each.answer()).text == "100"
-    again = await Slow.begin(hub.port, 100, b"x")
-    again.writer.write(b"x" * 99)
-    assert (await again.answer()).status == 200
+    assert [await each.goes_on(b"x" * 99) for each in slow] == ["100"] * 6
+    assert await (await begin(100, b"x")).goes_on(b"x" * 99) == "100"
 
 
-async def test_an_account_begins_no_more_bytes_than_it_may_have(hub):
-    first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
-    refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
-    assert (refused.status, refused.json()["error"]["code"]) == EXCEEDED
-    other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
+async def test_an_account_begins_no_more_bytes_than_it_may_have(begin):
+    first = await begin(900 * KIB, b"x", ME)
+    assert await refusal(await begin(900 * KIB, b"x", ME)) == EXCEEDED
+    other = await begin(900 * KIB, b"x", YOU)
     for each in (first, other):
-        each.writer.write(b"x" * (900 * KIB - 1))
-        assert (await each.answer()).text == str(900 * KIB)
-    again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
+        assert await each.goes_on(b"x" * (900 * KIB - 1)) == str(900 * KIB)
+    again = await begin(900 * KIB, b"x" * 900 * KIB, ME)
     assert (await again.answer()).status == 200
 
 
-async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(hub):
+async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(begin):
     assert MAX_LINGERING > 1
-    first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-    assert (await read_answer(first.reader)).status == 413
-    second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+    first = await begin(900 * KIB, b"x" * 500 * KIB)
+    assert (await first.answer()).status == 413
+    second = await begin(900 * KIB, b"x" * 500 * KIB)
     with suppress(ConnectionError):
         await second.reader.read()
-    second.writer.close()
     # The first one is still there for another request.
-    first.writer.write(b"x" * 400 * KIB)
-    first.writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx")
-    assert (await first.answer()).text == "1"
+    again = b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx"
+    assert await first.goes_on(b"x" * 400 * KIB + again) == "1"
 
 
 async def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
-    hub, monkeypatch
+    begin, monkeypatch
 ):
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
     # More than is parsed once it was refused: the rest is thrown away unread.
-    first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-    assert (await read_answer(first.reader)).status == 413
+    first = await begin(900 * KIB, b"x" * 500 * KIB)
+    assert (await first.answer()).status == 413
     with suppress(ConnectionError):
         assert await first.reader.read() == b""
-    first.writer.close()
 
 
 RATED = msgspec.structs.replace(
@@ -272,14 +269,11 @@ async def test_an_account_sends_large_bodies_no_faster_than_its_rate(hub):
 
 
 @pytest.mark.settings(bodies=RATED)
-async def test_a_large_body_in_chunks_counts_by_what_came(dial):
-    reader, writer = await dial(
-        b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
-        b"transfer-encoding: chunked\r\n\r\n"
-    )
+async def test_a_large_body_in_chunks_counts_by_what_came(begin):
+    slow = await begin(None, headers=ME)
     with suppress(ConnectionError):
         for _ in range(10):
-            writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
-            await writer.drain()
-        writer.write(b"0\r\n\r\n")
-    assert (await read_answer(reader)).status == 429
+            slow.writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
+            await slow.writer.drain()
+        slow.writer.write(b"0\r\n\r\n")
+    assert (await slow.answer()).status == 429

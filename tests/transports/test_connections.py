@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,12 +15,16 @@ from starlette.types import Scope
 from folkmoot.transports import connections
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.limits import SHED_SHARE, SIGNED_IN_RESERVE
+from tests.conftest import settings_of
 from tests.harness import Serving, ask, reached, read_answer, serving
+from tests.transports.conftest import Dial
 
 MOST = 40
 OPEN_TO_ALL = MOST - MOST // SIGNED_IN_RESERVE
 HALF_A_BODY = b"POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nx"
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nhost: local"
+PAGE, WAIT = (b"GET /%b HTTP/1.1\r\nhost: localhost\r\n%%b\r\n" % it for it in (b"", b"wait"))
+ME = b"x-me: me\r\n"
 
 
 def me(name: str = "me") -> dict[str, str]:
@@ -63,126 +66,118 @@ class Place:
         ]
 
 
-class Flood:
-    """Connections that are opened and do not come to an end."""
-
-    def __init__(self) -> None:
-        self._open: list[asyncio.StreamWriter] = []
-        self.readers: list[asyncio.StreamReader] = []
-
-    async def open(self, port: int, sent: bytes, count: int, address: str = "127.0.0.1") -> None:
-        for _ in range(count):
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", port, local_addr=(address, 0)
-            )
-            writer.write(sent)
-            self._open.append(writer)
-            self.readers.append(reader)
-
-    def close(self) -> None:
-        for writer in self._open:
-            writer.close()
+@pytest.fixture
+def place() -> Place:
+    return Place()
 
 
-@asynccontextmanager
-async def flooded(**options: Any) -> AsyncIterator[tuple[Serving, Place, Flood]]:
-    place, flood = Place(), Flood()
-    options = {"max_connections": MOST, "identify": identify, "max_body_bytes": 4096, **options}
-    async with serving(place.routes(), **options) as hub:
+@pytest.fixture
+async def hub(place: Place, request: pytest.FixtureRequest) -> AsyncIterator[Serving]:
+    options = {"max_connections": MOST, "identify": identify, **settings_of(request)}
+    async with serving(place.routes(), **options) as made:
         try:
-            yield hub, place, flood
+            yield made
         finally:
             place.done.set()
-            flood.close()
 
 
-async def shed(hub: Serving) -> float:
+@pytest.fixture
+async def flood(dial: Dial) -> Any:
+    """Open many connections, which do not come to an end."""
+
+    async def open_many(
+        sent: bytes, count: int, source: str = "127.0.0.1"
+    ) -> list[asyncio.StreamReader]:
+        return [(await dial(sent, source))[0] for _ in range(count)]
+
+    return open_many
+
+
+def ended(readers: list[asyncio.StreamReader]) -> list[int]:
+    """Which of some connections were closed."""
+    return [place for place, reader in enumerate(readers) if reader.at_eof()]
+
+
+def shed(hub: Serving) -> float:
     value = hub.metrics.registry.get_sample_value("folkmoot_http_connections_shed_total")
     return value or 0.0
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "head", "body"])
-async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(monkeypatch, sent):
+async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
+    hub, flood, monkeypatch, sent
+):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
-    async with flooded() as (hub, _, flood):
-        await flood.open(hub.port, sent, 3 * MOST)
-        for _ in range(5):
-            assert (await ask(hub.port, "/")).status == 200
-            assert (await ask(hub.port, "/health")).status == 200
-        assert await shed(hub) > 0
-
-
-async def test_the_address_with_most_idle_connections_loses_its_newest_first(monkeypatch):
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
-    async with flooded() as (hub, _, flood):
-        await flood.open(hub.port, b"", OPEN_TO_ALL - 6, "127.0.0.9")
-        await flood.open(hub.port, b"", 6, "127.0.0.8")
+    await flood(sent, 3 * MOST)
+    for _ in range(5):
         assert (await ask(hub.port, "/")).status == 200
-        gone = MOST // SHED_SHARE
-        await reached(lambda: sum(reader.at_eof() for reader in flood.readers) >= gone)
-        ended = [place for place, reader in enumerate(flood.readers) if reader.at_eof()]
-        newest = OPEN_TO_ALL - 6
-        assert ended == list(range(newest - gone, newest))
-
-
-async def test_places_are_kept_for_health_and_for_those_who_are_signed_in():
-    async with flooded() as (hub, place, flood):
-        # Nothing of this is idle: it is answered, and takes its time.
-        await flood.open(hub.port, b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n", OPEN_TO_ALL)
-        await reached(lambda: place.waiting >= OPEN_TO_ALL)
-        refused = await ask(hub.port, "/")
-        assert refused.status == 503
-        assert refused.json()["error"]["code"] == "hub_full"
-        assert int(refused.headers["retry-after"]) > 0
-        assert (await ask(hub.port, "/", headers=me())).status == 200
         assert (await ask(hub.port, "/health")).status == 200
-        assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
-        waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\nx-me: me\r\n\r\n"
-        await flood.open(hub.port, waiting, MOST - OPEN_TO_ALL)
-        await reached(lambda: place.waiting >= MOST)
-        assert (await ask(hub.port, "/", headers=me())).status == 503
-        assert (await ask(hub.port, "/health")).status == 200
-        assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
-        assert await shed(hub) == 0
+    assert shed(hub) > 0
 
 
-async def test_one_address_has_few_connections_without_an_account(monkeypatch):
+async def test_the_address_with_most_idle_connections_loses_its_newest_first(
+    hub, flood, monkeypatch
+):
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
+    newest, gone = OPEN_TO_ALL - 6, MOST // SHED_SHARE
+    idle = await flood(b"", newest, "127.0.0.9") + await flood(b"", 6, "127.0.0.8")
+    assert (await ask(hub.port, "/")).status == 200
+    await reached(lambda: len(ended(idle)) >= gone)
+    assert ended(idle) == list(range(newest - gone, newest))
+
+
+async def test_places_are_kept_for_health_and_for_those_who_are_signed_in(hub, place, flood):
+    # Nothing of this is idle: it is answered, and takes its time.
+    await flood(WAIT % b"", OPEN_TO_ALL)
+    await reached(lambda: place.waiting >= OPEN_TO_ALL)
+    refused = await ask(hub.port, "/")
+    assert refused.status == 503
+    assert refused.json()["error"]["code"] == "hub_full"
+    assert int(refused.headers["retry-after"]) > 0
+    assert (await ask(hub.port, "/", headers=me())).status == 200
+    assert (await ask(hub.port, "/health")).status == 200
+    assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
+    await flood(WAIT % ME, MOST - OPEN_TO_ALL)
+    await reached(lambda: place.waiting >= MOST)
+    assert (await ask(hub.port, "/", headers=me())).status == 503
+    assert (await ask(hub.port, "/health")).status == 200
+    assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
+    assert shed(hub) == 0
+
+
+@pytest.mark.settings(per_address=5)
+async def test_one_address_has_few_connections_without_an_account(hub, place, flood, monkeypatch):
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
-    async with flooded(per_address=5) as (hub, place, flood):
-        waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        await flood.open(hub.port, waiting, 5, "127.0.0.9")
-        await reached(lambda: place.waiting >= 5)
-        await flood.open(hub.port, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", 1, "127.0.0.9")
-        assert (await read_answer(flood.readers[-1])).status == 503
-        # Others, and those at the same address who are signed in, notice nothing.
-        assert (await ask(hub.port, "/")).status == 200
-        mine = b"GET / HTTP/1.1\r\nhost: localhost\r\nx-me: me\r\n\r\n"
-        await flood.open(hub.port, mine, 1, "127.0.0.9")
-        assert (await read_answer(flood.readers[-1])).status == 200
+    await flood(WAIT % b"", 5, "127.0.0.9")
+    await reached(lambda: place.waiting >= 5)
+    [refused] = await flood(PAGE % b"", 1, "127.0.0.9")
+    assert (await read_answer(refused)).status == 503
+    # Others, and those at the same address who are signed in, notice nothing.
+    assert (await ask(hub.port, "/")).status == 200
+    [mine] = await flood(PAGE % ME, 1, "127.0.0.9")
+    assert (await read_answer(mine)).status == 200
 
 
-async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(monkeypatch):
+@pytest.mark.settings(per_address=5)
+async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(flood, monkeypatch):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
-    async with flooded(per_address=5) as (hub, _, flood):
-        await flood.open(hub.port, HALF_A_BODY, 3)
-        await flood.open(hub.port, HALF_A_BODY, 20, "127.0.0.9")
-        await reached(lambda: sum(reader.at_eof() for reader in flood.readers) >= 15)
-        assert not any(reader.at_eof() for reader in flood.readers[:3])
+    others = await flood(HALF_A_BODY, 3)
+    own = await flood(HALF_A_BODY, 20, "127.0.0.9")
+    await reached(lambda: len(ended(own)) >= 15)
+    assert ended(others) == []
 
 
-async def test_one_account_has_a_bounded_number_of_connections():
-    async with flooded(per_account=5) as (hub, place, flood):
-        waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\nx-me: me\r\n\r\n"
-        await flood.open(hub.port, waiting, 5)
-        await reached(lambda: place.waiting >= 5)
-        refused = await ask(hub.port, "/wait", headers=me())
-        assert refused.status == 429
-        assert refused.json()["error"]["code"] == "connections_exceeded"
-        assert (await ask(hub.port, "/read", method="POST", headers=me("you"))).status == 200
-        place.done.set()
-        for reader in flood.readers:
-            assert (await read_answer(reader)).status == 200
-        flood.close()
-        while (await ask(hub.port, "/wait", headers=me())).status != 200:
-            pass
+@pytest.mark.settings(per_account=5)
+async def test_one_account_has_a_bounded_number_of_connections(hub, place, flood):
+    waiting = await flood(WAIT % (ME + b"connection: close\r\n"), 5)
+    await reached(lambda: place.waiting >= 5)
+    refused = await ask(hub.port, "/wait", headers=me())
+    assert refused.status == 429
+    assert refused.json()["error"]["code"] == "connections_exceeded"
+    assert (await ask(hub.port, "/read", method="POST", headers=me("you"))).status == 200
+    place.done.set()
+    for reader in waiting:
+        assert (await read_answer(reader)).status == 200
+    while (await ask(hub.port, "/wait", headers=me())).status != 200:
+        pass

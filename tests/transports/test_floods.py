@@ -50,6 +50,15 @@ ENOUGH = 30_000_000
 
 
 HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
+GET = b"GET /get HTTP/1.1\r\nhost: localhost\r\n\r\n"
+POST = b"POST /post HTTP/1.1\r\nhost: localhost\r\n"
+
+
+async def length(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+SERVED = {"routes": [Route("/get", length), Route("/post", length, methods=["POST"])]}
 
 
 @pytest.mark.parametrize("name", [b"a", b"a%d"], ids=["repeated", "different"])
@@ -78,59 +87,35 @@ def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much():
     assert min(cost(16_000) for _ in range(3)) < 16 * min(cost(4_000) for _ in range(3)) + 0.005
 
 
-async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers():
-    served = 0
-
-    async def count(_: Request) -> Response:
-        nonlocal served
-        served += 1
-        await asyncio.sleep(0)
-        return PlainTextResponse(str(served))
-
-    async with serving([Route("/count", count)]) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"GET /count HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3_000)
-        answers = await reader.read()
-        writer.close()
-    assert served == MAX_WAITING_REQUESTS + 1
+async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers(dial, hub):
+    reader, _ = await dial(GET * 3_000)
+    answers = await reader.read()
+    served = MAX_WAITING_REQUESTS + 1
     assert answers.count(b"HTTP/1.1 200 OK") == served
-    assert answers.endswith(b"\r\n\r\n%d" % served)
+    assert answers.endswith(b"\r\n\r\n0")
+    assert f'route="/get",status="200"}} {served}.0' in hub.metrics.exposition("")[0].decode()
 
 
-async def test_a_few_waiting_requests_are_answered_in_their_order():
-    async def number(request: Request) -> Response:
-        body = await request.body()
-        return PlainTextResponse(f"{request.path_params['number']} {len(body)}")
-
-    async with serving([Route("/{number}", number, methods=["GET", "POST"])]) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        for start in range(0, 40, 10):
-            for each in range(start, start + 10):
-                body = b"x" * 700 * (each % 3)
-                head = b"POST /%d HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
-                writer.write(head % (each, len(body)) + body)
-            for each in range(start, start + 10):
-                assert (await read_answer(reader)).text == f"{each} {700 * (each % 3)}"
-        writer.close()
+async def test_a_few_waiting_requests_are_answered_in_their_order(dial):
+    reader, writer = await dial()
+    for start in range(0, 40, 10):
+        sizes = [90 * (each % 3) + each for each in range(start, start + 10)]
+        for size in sizes:
+            writer.write(POST + b"content-length: %d\r\n\r\n" % size + b"x" * size)
+        assert [(await read_answer(reader)).text for _ in sizes] == [str(size) for size in sizes]
 
 
-async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away():
-    async def early(_request: Request) -> Response:
-        return PlainTextResponse("early")
-
-    async with serving([Route("/{any}", early, methods=["GET", "POST"])]) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n")
-        assert (await read_answer(reader)).status == 413
-        for _ in range(10):
-            writer.write(b"x" * 100_000)
-            await writer.drain()
-        for piece in (b"GET /b HT", b"TP/1.1\r\nhost: localhost\r\n\r\n"):
-            await asyncio.sleep(0.05)
-            writer.write(piece)
-        async with asyncio.timeout(10):
-            assert (await read_answer(reader)).text == "early"
-        writer.close()
+async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away(dial):
+    reader, writer = await dial(POST + b"content-length: 1000000\r\n\r\n")
+    assert (await read_answer(reader)).status == 413
+    for _ in range(10):
+        writer.write(b"x" * 100_000)
+        await writer.drain()
+    for piece in (GET[:9], GET[9:]):
+        await asyncio.sleep(0.05)
+        writer.write(piece)
+    async with asyncio.timeout(10):
+        assert (await read_answer(reader)).text == "0"
 
 
 async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(monkeypatch):
@@ -181,27 +166,20 @@ async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgr
     assert sent < ENOUGH
 
 
-@pytest.mark.parametrize("answered", [False, True], ids=["read", "refused"])
-async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(answered):
-    async def length(request: Request) -> Response:
-        return PlainTextResponse(str(len(await request.body())))
-
-    methods = ["GET" if answered else "POST"]
-    async with (
-        serving([Route("/length", length, methods=methods)]) as hub,
-        asyncio.TaskGroup() as tasks,
-    ):
+@pytest.mark.parametrize(("path", "status"), [(b"/post", b"413"), (b"/get", b"405")])
+async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(
+    dial, hub, path, status
+):
+    async with asyncio.TaskGroup() as tasks:
         stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\n")
-        writer.write(b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000)
+        head = POST.replace(b"/post", path) + b"transfer-encoding: chunked\r\n\r\n"
+        reader, _ = await dial(head + b"1\r\nx\r\n" * 100_000)
         with suppress(OSError):
             came = await reader.readuntil(b"\r\n\r\n")
             await reader.read()
-        writer.close()
         assert (await ask(hub.port)).status == 200
         stop.set()
-    assert came.split()[1] == (b"405" if answered else b"413")
+    assert came.split()[1] == status
     assert stretch.result() < MAX_STRETCH
 
 
@@ -257,7 +235,7 @@ async def test_a_refused_socket_is_not_parsed_on(monkeypatch):
         on_ws_frame(self, transport, one)
 
     monkeypatch.setattr(FrameReader, "on_ws_frame", counted)
-    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 1_000) as one:
+    async with opened(party=Refusing) as at, client(at, after=KINDS["pong"] * 1_000) as one:
         for _ in range(10):
             one.send(KINDS["pong"] * 10_000)
             await one.writer.drain()
@@ -267,7 +245,7 @@ async def test_a_refused_socket_is_not_parsed_on(monkeypatch):
 
 
 async def test_a_refused_socket_still_ends_with_its_close():
-    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 50) as one:
+    async with opened(party=Refusing) as at, client(at, after=KINDS["pong"] * 50) as one:
         assert await one.closed() == CloseCode.NOT_AUTHENTICATED
 
 

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.transports.limits import COLLECT_AFTER_YOUNG
 from folkmoot.transports.protocol import HubProtocol
 from folkmoot.transports.server import collecting_seldom
-from tests.harness import reached, run, serving
+from tests.harness import reached
 
 BODIES = """
 from pathlib import Path
@@ -77,23 +77,18 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     ],
     ids=["idle", "answered", "half a body"],
 )
-def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent):
+async def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(dial, sent):
     def connections() -> int:
         return sum(isinstance(each, HubProtocol) for each in gc.get_objects())
 
-    async def main() -> None:
-        async with serving() as hub:
-            gc.collect()
-            gc.disable()
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(sent)
-            if sent:
-                await reader.read(1)
-            await reached(lambda: connections() == 1)
-            writer.transport.abort()
-            await reached(lambda: connections() == 0)
-
+    gc.collect()
+    gc.disable()
     try:
-        run(main())
+        reader, writer = await dial(sent)
+        if sent:
+            await reader.read(1)
+        await reached(lambda: connections() == 1)
+        writer.transport.abort()
+        await reached(lambda: connections() == 0)
     finally:
         gc.enable()

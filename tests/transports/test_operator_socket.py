@@ -36,11 +36,6 @@ TOLD = {
 WANTED = {"path": "/srv/backup.db"}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "control.sock"
-
-
 class Made(NamedTuple):
     path: str
     size: int = 1
@@ -48,66 +43,80 @@ class Made(NamedTuple):
 
 
 class Backups:
-    """Tells how far it is, and then waits, fails or is done."""
+    """Tells how far it is, and then waits, fails or is done, as a test says."""
 
-    def __init__(self, steps: int = 0, failure: Exception | None = None) -> None:
+    def __init__(self) -> None:
         self.started = asyncio.Event()
         self.stopped = asyncio.Event()
         self.leave = asyncio.Event()
         self.leave.set()
-        self._steps = steps
-        self._failure = failure
+        self.steps = 0
+        self.failure: Exception | None = None
 
     async def backup(
         self, target: Path, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
     ) -> Any:
-        for step in range(self._steps):
+        for step in range(self.steps):
             if progress is not None:
-                progress(step, self._steps)
+                progress(step, self.steps)
         self.started.set()
         try:
             await self.leave.wait()
         except asyncio.CancelledError:
             self.stopped.set()
             raise
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return Made(str(target))
 
 
-def waiting() -> Backups:
-    backups = Backups()
-    backups.leave.clear()
-    return backups
+class Socket(NamedTuple):
+    """The operator's way in of a hub."""
 
+    path: Path
 
-def services(**more: Any) -> Services:
-    return Services(status=lambda: STATUS, **more)
+    async def ask(self, name: str = "folkmoot/status", *given: Any, **options: Any) -> Any:
+        return await asyncio.to_thread(ask_socket, self.path, name, *given, **options)
+
+    async def backup(self, **options: Any) -> Any:
+        return await self.ask("folkmoot/backup", WANTED, **options)
+
+    async def raw(self, request: bytes) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(str(self.path))
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        return answer
 
 
 @asynccontextmanager
-async def serving(path: Path, **more: Any) -> AsyncIterator[OperatorSocket]:
+async def serving(path: Path, **more: Any) -> AsyncIterator[Socket]:
     listening = OperatorSocket(path)
     listening.listen()
+    app = operator_app(Services(status=lambda: STATUS, **more))
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(listening.serve(operator_app(services(**more))))
+        task = tasks.create_task(listening.serve(app))
         try:
-            yield listening
+            yield Socket(path)
         finally:
             task.cancel()
             listening.close()
 
 
-async def ask(path: Path, name: str = "folkmoot/status", *given: Any, **options: Any) -> Any:
-    return await asyncio.to_thread(ask_socket, path, name, *given, **options)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "control.sock"
 
 
-async def raw(path: Path, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    writer.write(request)
-    answer = await reader.read()
-    writer.close()
-    return answer
+@pytest.fixture
+def backups() -> Backups:
+    return Backups()
+
+
+@pytest.fixture
+async def hub(path: Path, backups: Backups) -> AsyncIterator[Socket]:
+    async with serving(path, backups=backups) as made:
+        yield made
 
 
 def post(body: bytes, target: bytes = b"/v1/backup", kind: bytes = b"application/json") -> bytes:
@@ -115,31 +124,31 @@ def post(body: bytes, target: bytes = b"/v1/backup", kind: bytes = b"application
     return (head + b"content-length: %d\r\n\r\n") % (target, kind, len(body)) + body
 
 
-async def test_an_operation_is_performed_and_told_as_json(path):
-    async with serving(path):
-        assert await ask(path) == TOLD
-        status, body = await asyncio.to_thread(read_socket, path, "/v1/status")
-        assert (status, json.loads(body)) == (200, TOLD)
+BACKUP = post(json.dumps(WANTED).encode())
 
 
-async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(path):
+async def test_an_operation_is_performed_and_told_as_json(hub):
+    assert await hub.ask() == TOLD
+    status, body = await asyncio.to_thread(read_socket, hub.path, "/v1/status")
+    assert (status, json.loads(body)) == (200, TOLD)
+
+
+async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(hub, backups):
     told: list[dict[str, Any]] = []
-    async with serving(path, backups=Backups(3)):
-        made = await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
-        assert made["path"] == WANTED["path"]
-        assert told == [{"copied": step, "pages": 3} for step in range(3)]
-        # Whoever does not ask for a stream gets the result alone.
-        answer = await raw(path, post(json.dumps(WANTED).encode()))
-        head, _, body = answer.partition(b"\r\n\r\n")
-        assert b"application/json" in head
-        assert json.loads(body) == made
-    async with serving(path, backups=Backups(2, e.BackupFailed("/x: is full."))):
-        told.clear()
-        with pytest.raises(e.BackupFailed, match="/x: is full"):
-            await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
-        assert len(told) == 2
-        with pytest.raises(e.CommandInvalid, match="must be absolute"):
-            await ask(path, "folkmoot/backup", {"path": "here.db"})
+    backups.steps = 3
+    made = await hub.backup(on_progress=told.append)
+    assert made["path"] == WANTED["path"]
+    assert told == [{"copied": step, "pages": 3} for step in range(3)]
+    # Whoever does not ask for a stream gets the result alone.
+    head, _, body = (await hub.raw(BACKUP)).partition(b"\r\n\r\n")
+    assert b"application/json" in head
+    assert json.loads(body) == made
+    backups.failure = e.BackupFailed("/x: is full.")
+    with pytest.raises(e.BackupFailed, match="/x: is full"):
+        await hub.backup(on_progress=told.append)
+    assert len(told) == 6
+    with pytest.raises(e.CommandInvalid, match="must be absolute"):
+        await hub.ask("folkmoot/backup", {"path": "here.db"})
 
 
 async def test_the_socket_is_private_and_gone_when_the_server_is(path):
@@ -167,18 +176,18 @@ def test_without_a_running_hub_the_client_says_so(path):
 
 
 async def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
-    path, caplog
+    hub, backups, caplog
 ):
-    async with serving(path, backups=Backups(0, e.BackupFailed("/x: already exists."))):
-        for _ in range(2):
-            with pytest.raises(e.BackupFailed, match="/x: already exists"):
-                await ask(path, "folkmoot/backup", WANTED)
-    async with serving(path, backups=Backups(0, ZeroDivisionError("secret detail"))):
-        with pytest.raises(e.InternalError, match="Its log has the details"):
-            await ask(path, "folkmoot/backup", WANTED)
-        answer = await raw(path, post(json.dumps(WANTED).encode()))
-        assert b"500 " in answer.partition(b"\r\n")[0]
-        assert b"secret detail" not in answer
+    backups.failure = e.BackupFailed("/x: already exists.")
+    for _ in range(2):
+        with pytest.raises(e.BackupFailed, match="/x: already exists"):
+            await hub.backup()
+    backups.failure = ZeroDivisionError("secret detail")
+    with pytest.raises(e.InternalError, match="Its log has the details"):
+        await hub.backup()
+    answer = await hub.raw(BACKUP)
+    assert b"500 " in answer.partition(b"\r\n")[0]
+    assert b"secret detail" not in answer
     assert "secret detail" in caplog.text
 
 
@@ -196,69 +205,64 @@ NO_REQUESTS = (
 )
 
 
-async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(path):
-    async with serving(path, backups=Backups()):
-        for request in NO_REQUESTS:
-            line = (await raw(path, request)).partition(b"\r\n")[0]
-            assert line == b"" or line.split()[1][:1] == b"4", line
-            assert await ask(path) == TOLD
+async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(hub):
+    for request in NO_REQUESTS:
+        line = (await hub.raw(request)).partition(b"\r\n")[0]
+        assert line == b"" or line.split()[1][:1] == b"4", line
+        assert await hub.ask() == TOLD
 
 
-async def test_wrong_arguments_are_told_in_a_sentence(path):
-    async with serving(path, backups=Backups()):
-        for given, why in (
-            ({}, "Missing argument: path"),
-            ({"path": 1}, "path must be a string"),
-            ({"path": "/x", "y": 1}, "Unknown argument: y"),
-        ):
-            with pytest.raises(e.ArgumentInvalid, match=why):
-                await ask(path, "folkmoot/backup", given)
-        # What is not there is told as another version.
-        with pytest.raises(e.CommandFailed, match="is of another version"):
-            await ask(path, "folkmoot/key")
+async def test_wrong_arguments_are_told_in_a_sentence(hub):
+    for given, why in (
+        ({}, "Missing argument: path"),
+        ({"path": 1}, "path must be a string"),
+        ({"path": "/x", "y": 1}, "Unknown argument: y"),
+    ):
+        with pytest.raises(e.ArgumentInvalid, match=why):
+            await hub.ask("folkmoot/backup", given)
+    # What is not there is told as another version.
+    with pytest.raises(e.CommandFailed, match="is of another version"):
+        await hub.ask("folkmoot/key")
 
 
-async def test_whoever_says_nothing_is_sent_away(path, monkeypatch):
+async def test_whoever_says_nothing_is_sent_away(hub, monkeypatch):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-    async with serving(path):
-        assert await raw(path, b"GET /v1/sta") == b""
+    assert await hub.raw(b"GET /v1/sta") == b""
 
 
-async def test_whoever_hangs_up_stops_what_was_asked(path):
-    for accept in (b"", b"accept: text/event-stream\r\n"):
-        backups = waiting()
-        request = post(json.dumps(WANTED).encode()).replace(b"host: x\r\n", b"host: x\r\n" + accept)
-        async with serving(path, backups=backups):
-            _, writer = await asyncio.open_unix_connection(str(path))
-            writer.write(request)
-            await backups.started.wait()
-            writer.close()
-            await backups.stopped.wait()
-            assert await ask(path) == TOLD
+@pytest.mark.parametrize("accept", [b"", b"accept: text/event-stream\r\n"], ids=["json", "events"])
+async def test_whoever_hangs_up_stops_what_was_asked(hub, backups, accept):
+    backups.leave.clear()
+    _, writer = await asyncio.open_unix_connection(str(hub.path))
+    writer.write(BACKUP.replace(b"host: x\r\n", b"host: x\r\n" + accept))
+    await backups.started.wait()
+    writer.close()
+    await backups.stopped.wait()
+    assert await hub.ask() == TOLD
 
 
-async def test_a_hub_that_stops_tells_the_operator_who_waits(path):
-    backups = waiting()
-    async with serving(path, backups=backups):
-        waits = asyncio.create_task(ask(path, "folkmoot/backup", WANTED))
+async def test_a_hub_that_stops_tells_the_operator_who_waits(path, backups):
+    backups.leave.clear()
+    async with serving(path, backups=backups) as hub:
+        waits = asyncio.create_task(hub.backup())
         await backups.started.wait()
     with pytest.raises(e.HubStopping):
         await waits
 
 
-async def test_a_client_may_set_how_long_the_hub_may_be_silent(path):
-    async with serving(path, backups=waiting()):
-        with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
-            await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
+async def test_a_client_may_set_how_long_the_hub_may_be_silent(hub, backups):
+    backups.leave.clear()
+    with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
+        await hub.backup(timeout=0.05)
 
 
 async def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(path):
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    async with serving(path):
+    async with serving(path) as hub:
         with pytest.raises(e.DataFolderInUse, match="another hub listens"):
             OperatorSocket(path).listen()
-        assert await ask(path) == TOLD
+        assert await hub.ask() == TOLD
 
 
 def test_what_is_no_socket_is_left_alone(path, tmp_path):
@@ -272,7 +276,7 @@ def test_what_is_no_socket_is_left_alone(path, tmp_path):
 
 async def test_a_socket_must_listen_before_it_serves(path):
     with pytest.raises(e.ControlError, match="does not listen"):
-        await OperatorSocket(path).serve(operator_app(services()))
+        await OperatorSocket(path).serve(operator_app(Services()))
 
 
 async def test_a_data_folder_with_a_very_long_path_works(tmp_path):
@@ -280,9 +284,9 @@ async def test_a_data_folder_with_a_very_long_path_works(tmp_path):
     folder.mkdir(parents=True)
     path = folder / "control.sock"
     for _ in range(2):
-        async with serving(path):
+        async with serving(path) as hub:
             assert path.is_socket()
-            assert await ask(path) == TOLD
+            assert await hub.ask() == TOLD
         assert not path.exists()
 
 
@@ -293,15 +297,15 @@ def test_where_the_system_offers_no_way_around_a_long_path_is_refused(tmp_path, 
 
 
 @pytest.mark.requirement("key.backup-says-so")
-async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path):
-    path, target = tmp_path / "control.sock", tmp_path / "backup.db"
+async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(path, tmp_path):
+    target = tmp_path / "backup.db"
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
-    async with serving(path, backups=store, store=store):
-        assert await ask(path, "folkmoot/check") == {"whole": True, "faults": []}
+    async with serving(path, backups=store, store=store) as hub:
+        assert await hub.ask("folkmoot/check") == {"whole": True, "faults": []}
         told: list[dict[str, Any]] = []
         wanted = {"path": str(target)}
-        made = await ask(path, "folkmoot/backup", wanted, on_progress=told.append)
+        made = await hub.ask("folkmoot/backup", wanted, on_progress=told.append)
         assert made["path"] == str(target)
         assert made["size"] == target.stat().st_size
         assert "0123456789abcdef" in made["warning"]
@@ -309,16 +313,16 @@ async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path):
         assert told[-1]["copied"] == told[-1]["pages"] > 0
         assert find_faults(target) == []
         with pytest.raises(e.BackupFailed, match="already exists"):
-            await ask(path, "folkmoot/backup", wanted)
-        await ask(path, "folkmoot/backup", {**wanted, "overwrite": True})
+            await hub.ask("folkmoot/backup", wanted)
+        await hub.ask("folkmoot/backup", {**wanted, "overwrite": True})
         for wrong in ("/", "/tmp/a\0b", "\0", "", "relative.db"):
             with pytest.raises(e.CommandInvalid, match="The path of a backup must"):
-                await ask(path, "folkmoot/backup", {"path": wrong, "overwrite": True})
+                await hub.ask("folkmoot/backup", {"path": wrong, "overwrite": True})
     await store.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(path, tmp_path):
+async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(hub, tmp_path):
     tmp_path.chmod(0o755)
     program = (
         "import os, socket, sys\n"
@@ -332,22 +336,20 @@ async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(path, t
         "except OSError:\n"
         "    print(b'')\n"
     )
-    async with serving(path):
-        os.chmod(path, 0o666)  # noqa: PTH101 - nothing waits for it
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await child.communicate()
-        assert out == b"b''\n"
+    os.chmod(hub.path, 0o666)  # noqa: PTH101 - nothing waits for it
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await child.communicate()
+    assert out == b"b''\n"
 
 
-async def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(path):
+async def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(hub):
     def hang_up(request: bytes) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, suppress(OSError):
-            client.connect(str(path))
+            client.connect(str(hub.path))
             client.sendall(request)
 
-    async with serving(path):
-        for request in (b"a" * 70_000, b"a" * 500, post(b"{}") + b"more") * 20:
-            await asyncio.to_thread(hang_up, request)
-        assert await ask(path) == TOLD
+    for request in (b"a" * 70_000, b"a" * 500, post(b"{}") + b"more") * 20:
+        await asyncio.to_thread(hang_up, request)
+    assert await hub.ask() == TOLD

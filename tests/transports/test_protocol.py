@@ -13,31 +13,37 @@ from folkmoot.transports import protocol
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.protocol import HubProtocol, HubProtocols
-from tests.harness import ask, read_answer, serving
+from tests.harness import ask, read_answer
+
+GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])
+async def said(request: Request) -> Response:
+    """What a request says: a header, and how long its body is."""
+    return Response(f"{request.headers.get('x-value')} {len(await request.body())}")
+
+
+SERVED = {"routes": [Route("/said", said, methods=["GET", "POST"])]}
+
+
+@pytest.mark.parametrize("sent", [b"", GET[:8], GET[:-2]])
 async def test_a_head_that_never_ends_loses_its_connection(dial, monkeypatch, sent):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     reader, _ = await dial(sent)
     assert await reader.read() == b""
 
 
-async def test_a_second_request_has_the_same_patience(dial, monkeypatch):
-    reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+@pytest.mark.parametrize("limit", ["HEAD_SECONDS", "LINGER_SECONDS"])
+async def test_a_second_head_and_the_rest_of_an_answered_body_are_not_waited_for_long(
+    dial, monkeypatch, limit
+):
+    reader, writer = await dial(GET)
     assert (await read_answer(reader)).status == 200
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-    writer.write(b"GET /again")
-    assert await reader.read() == b""
-
-
-async def test_the_rest_of_an_answered_body_is_not_waited_for_long(dial, monkeypatch):
-    reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-    assert (await read_answer(reader)).status == 200
-    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
-    writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
-    assert (await read_answer(reader)).status == 405
-    writer.write(b"more")
+    monkeypatch.setattr(protocol, limit, 0.05)
+    if limit == "LINGER_SECONDS":
+        writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
+        assert (await read_answer(reader)).status == 405
+    writer.write(b"GET /more")
     assert await reader.read() == b""
 
 
@@ -57,44 +63,17 @@ async def test_a_large_body_is_not_mistaken_for_a_large_head(hub):
     assert answer.status == 405
 
 
-async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting():
-    async def length(request: Request) -> Response:
-        return Response(str(len(await request.body())))
-
-    async with serving([Route("/length", length, methods=["POST"])]) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(
-            b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n"
-            b"expect: 100-continue \t\r\n\r\n"
-        )
-        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        writer.write(b"abc")
-        assert (await read_answer(reader)).text == "3"
-        writer.close()
+async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting(dial):
+    head = b"POST /said HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n"
+    reader, writer = await dial(head + b"expect: 100-continue \t\r\n\r\n")
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(b"abc")
+    assert (await read_answer(reader)).text == "None 3"
 
 
-async def test_blanks_around_a_header_are_no_part_of_its_value():
-    seen: list[str] = []
-
-    async def remember(request: Request) -> Response:
-        seen.append(request.headers["x-value"])
-        return Response()
-
-    async with serving([Route("/remember", remember)]) as hub:
-        await ask(hub.port, "/remember", headers={"x-value": " \t some value \t "})
-    assert seen == ["some value"]
-
-
-class Timer:
-    """Something that is to happen."""
-
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
-        self.when = when
-        self.callback = callback
-        self.waits = True
-
-    def cancel(self) -> None:
-        self.waits = False
+async def test_blanks_around_a_header_are_no_part_of_its_value(hub):
+    answer = await ask(hub.port, "/said", headers={"x-value": " \t some value \t "})
+    assert answer.text == "some value 0"
 
 
 class HandLoop:
@@ -102,21 +81,23 @@ class HandLoop:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._timers: list[Timer] = []
+        self._timers: list[tuple[float, asyncio.Handle]] = []
 
     def time(self) -> float:
         return self.now
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
-        timer = Timer(self.now + delay, callback)
-        self._timers.append(timer)
+    def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.Handle:
+        timer = asyncio.Handle(callback, (), asyncio.get_running_loop())
+        self._timers.append((self.now + delay, timer))
         return timer
 
     def let_pass(self, seconds: float) -> None:
         self.now += seconds
-        for timer in [timer for timer in self._timers if timer.waits and timer.when <= self.now]:
-            timer.cancel()
-            timer.callback()
+        due = [timer for when, timer in self._timers if when <= self.now]
+        self._timers = [each for each in self._timers if each[0] > self.now]
+        for timer in due:
+            if not timer.cancelled():
+                timer._run()
 
 
 class Trickle(asyncio.Transport):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,8 +11,8 @@ from folkmoot.transports import connections
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.connections import Metered, Turns, sign_in
 from folkmoot.transports.limits import MIN_BEGUN_PER_TURN, USE_HALF_LIFE_SECONDS
-from folkmoot.transports.listen import listen
-from folkmoot.transports.server import HttpServer
+from tests.clocks import StillClock
+from tests.harness import served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,31 +30,41 @@ async def turned(loops: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_request_begins_at_once_while_there_is_time():
-    begun: list[str] = []
-    waiting = Turns()
+class Waiting(Turns):
+    """Turns where mallory has used much, and the requests that have begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used["mallory"] = 0.5
+        self.begun: list[str] = []
+
+    def ask(self, who: str, number: int = 0) -> None:
+        self.begin(who, lambda: self.begun.append(f"{who} {number}"))
+
+
+@pytest.fixture
+def waiting() -> Waiting:
+    return Waiting()
+
+
+async def test_a_request_begins_at_once_while_there_is_time(waiting):
     for number in range(3):
-        waiting.begin("ann", lambda number=number: begun.append(str(number)))  # type: ignore[misc]
-        assert len(begun) == number + 1
+        waiting.ask("ann")
+        assert len(waiting.begun) == number + 1
         await turned(3)
 
 
-async def test_whoever_used_much_waits_behind_whoever_used_little():
-    begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
+async def test_whoever_used_much_waits_behind_whoever_used_little(waiting):
     for number in range(MANY):
-        waiting.begin("mallory", lambda number=number: begun.append(f"mallory {number}"))  # type: ignore[misc]
-    waiting.begin("ann", lambda: begun.append("ann"))
+        waiting.ask("mallory", number)
+    waiting.ask("ann")
     await turned(MANY)
-    assert begun.index("ann") == MIN_BEGUN_PER_TURN
-    assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
+    assert waiting.begun.index("ann 0") == MIN_BEGUN_PER_TURN
+    assert waiting.begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
-async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for():
+async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for(waiting):
     begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
 
     async def forwarded(who: str) -> None:
         await waiting.wait(who)
@@ -74,56 +82,49 @@ async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for():
     assert "eve" not in begun
 
 
-async def test_the_more_wait_the_more_begin_in_a_turn():
-    begun: list[int] = []
-    waiting = Turns()
+async def test_the_more_wait_the_more_begin_in_a_turn(waiting):
     for number in range(400):
-        waiting.begin("ann", lambda number=number: begun.append(number))  # type: ignore[misc]
+        waiting.ask("ann", number)
     await turned(30)
-    assert begun == list(range(400))
+    assert waiting.begun == [f"ann {number}" for number in range(400)]
 
 
-async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-    begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StillClock:
+    """The time of the turns."""
+    made = StillClock()
+    monkeypatch.setattr(connections, "monotonic", made.monotonic)
+    return made
+
+
+async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(clock, waiting):
     for _ in range(MIN_BEGUN_PER_TURN):
-        waiting.begin("ann", lambda: None)
-    waiting.begin("mallory", lambda: begun.append("mallory"))
-    now += 0.6
-    waiting.begin("ann", lambda: begun.append("ann"))
+        waiting.ask("bob")
+    waiting.ask("mallory")
+    clock.seconds += 0.6
+    waiting.ask("ann")
     await turned(3)
-    assert begun == ["mallory", "ann"]
+    assert waiting.begun[MIN_BEGUN_PER_TURN:] == ["mallory 0", "ann 0"]
 
 
-async def test_what_was_used_is_forgotten_by_halves(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-    waiting = Turns()
-    waiting.used |= {"mallory": 0.5, "ann": 0.0005}
+async def test_what_was_used_is_forgotten_by_halves(clock, waiting):
+    waiting.used["ann"] = 0.0005
     for _ in range(2):
-        now += USE_HALF_LIFE_SECONDS
-        waiting.begin("ann", lambda: None)
+        clock.seconds += USE_HALF_LIFE_SECONDS
+        waiting.ask("ann")
         await turned(3)
     assert waiting.used == {"mallory": 0.125}
 
 
-async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-
+async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(clock):
     async def work() -> None:
-        nonlocal now
-        now += 0.25
+        clock.seconds += 0.25
         await asyncio.sleep(0)
-        now += 0.5
+        clock.seconds += 0.5
         raise ValueError
 
     async def others() -> None:
-        nonlocal now
-        now += 7
+        clock.seconds += 7
 
     waiting = Turns()
     mine = asyncio.get_running_loop().create_task(Metered(work(), waiting, "ann"))
@@ -149,25 +150,13 @@ async def test_a_request_can_be_cancelled_while_it_is_metered():
     assert ended.is_set()
 
 
-@asynccontextmanager
-async def serving(app: Any, **options: Any) -> AsyncIterator[tuple[HttpServer, int]]:
-    """A server of an application, and its port."""
-    sockets = listen("127.0.0.1", 0)
-    server = HttpServer(app, sockets, max_connections=100, shutdown_seconds=1, **options)
-    task = asyncio.create_task(server.serve())
-    await server.listening()
-    yield server, sockets[0].getsockname()[1]
-    server.stop()
-    await task
-
-
 async def answer(send: Send) -> None:
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 async def test_a_flood_from_one_address_leaves_the_others_their_turn():
-    served: list[str] = []
+    order: list[str] = []
 
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         host = scope["client"][0]
@@ -175,13 +164,13 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn():
             busy_until = asyncio.get_running_loop().time() + 0.002
             while asyncio.get_running_loop().time() < busy_until:
                 pass
-        served.append(host)
+        order.append(host)
         await answer(send)
 
-    async with serving(app) as (_, port):
+    async with served(app) as hub:
 
         async def connected(host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            return await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+            return await asyncio.open_connection("127.0.0.1", hub.port, local_addr=(host, 0))
 
         flood = [await connected("127.0.0.2") for _ in range(MANY)]
         guest = await connected("127.0.0.3")
@@ -190,8 +179,8 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn():
                 writer.write(REQUEST)
             for reader, _ in asking:
                 await reader.readuntil(b"\r\n\r\n")
-        assert len(served) == 2 * MANY + 1
-        assert served.index("127.0.0.3") < MANY + MANY // 2
+        assert len(order) == 2 * MANY + 1
+        assert order.index("127.0.0.3") < MANY + MANY // 2
         for _, writer in [*flood, guest]:
             writer.close()
 
@@ -204,8 +193,8 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own():
 
     addresses = Addresses(["127.0.0.1"])
     behind = {"address_of": addresses.of_peer, "locate": addresses.of}
-    async with serving(app, **behind) as (server, port):
-        turns = server._protocols.house.turns
+    async with served(app, **behind) as hub:
+        turns = hub.server._protocols.house.turns
         begin, who = turns.begin, []
 
         def note(whose: str, start: Callable[[], object]) -> None:
@@ -213,7 +202,7 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own():
             begin(whose, start)
 
         turns.begin = note
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
         # The proxy has one connection for all.
         for path, client in (("/ann", "192.0.2.1"), ("/", "192.0.2.2"), ("/", "192.0.2.1")):
             head = f"GET {path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n\r\n"

@@ -11,7 +11,7 @@ from folkmoot.mcp.server.responses import HttpReply
 from folkmoot.transports.bodies import body_at_once, read_body
 from folkmoot.transports.limits import MAX_JOINED_BYTES
 from folkmoot.transports.protocol import DirectReceive, DirectSend, JoinedWrites
-from tests.harness import Answer, read_answer, serving
+from tests.harness import Answer, reached, read_answer, serving
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,23 +20,21 @@ OF_THE_MOMENT = ("date", "x-request-id")
 
 
 class Echo:
-    """Answers with the body of a request, repeated, and counts the bodies it had at once."""
+    """Answers with the body, as often as the query says, and counts the bodies it had at once."""
 
-    def __init__(self, times: int = 1) -> None:
-        self.times = times
-        self.at_once = 0
-        self.begun = asyncio.Event()
+    begun = at_once = 0
 
-    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = body_at_once(receive)
         self.at_once += body is not None
-        self.begun.set()
+        self.begun += 1
         if body is None:
             body = await read_body(receive)
         assert body is not None
         session = [(b"mcp-session-id", b"one")]
+        said = body.decode() * int(scope["query_string"] or 1)
         async with asyncio.TaskGroup() as tasks:
-            await HttpReply(send, tasks, session).answer({"said": body.decode() * self.times})
+            await HttpReply(send, tasks, session).answer({"said": said})
 
 
 def hidden(app: ASGIApp) -> ASGIApp:
@@ -52,6 +50,10 @@ def hidden(app: ASGIApp) -> ASGIApp:
         await app(scope, receiving, sending)
 
     return between
+
+
+ECHO = Echo()
+SERVED = {"endpoints": {"/whole": ECHO, "/sent": hidden(ECHO)}}
 
 
 def request(path: str, body: bytes, version: str = "1.1", *lines: str) -> bytes:
@@ -76,64 +78,55 @@ def told(answer: Answer) -> tuple[int, dict[str, str], Any]:
         ("1.1", ["expect: 100-continue"]),
     ],
 )
-async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(times, version, lines):
-    app = Echo(times)
-    async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
-        answers = []
-        for path in ("/whole", "/sent"):
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(request(path, b"tide", version, *lines))
-            answer = await read_answer(reader)
-            if answer.status == 100:
-                answer = await read_answer(reader)
-            answers.append(told(answer))
-            if answer.headers.get("connection") == "close":
-                assert await reader.read() == b""
-            writer.close()
-        assert answers[0] == answers[1]
-        assert answers[0][2] == {"said": "tide" * times}
-        assert answers[0][1]["mcp-session-id"] == "one"
+async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
+    dial, times, version, lines
+):
+    answers = []
+    for path in ("/whole", "/sent"):
+        reader, _ = await dial(request(f"{path}?{times}", b"tide", version, *lines))
+        while (answer := await read_answer(reader)).status == 100:
+            pass
+        answers.append(told(answer))
+        if answer.headers.get("connection") == "close":
+            assert await reader.read() == b""
+    assert answers[0] == answers[1]
+    assert answers[0][2] == {"said": "tide" * times}
+    assert answers[0][1]["mcp-session-id"] == "one"
 
 
-async def test_requests_that_come_at_once_are_answered_in_their_order_and_counted():
-    app = Echo()
-    async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        paths = ["/whole", "/sent", "/whole", "/whole", "/sent", "/sent", "/whole"]
-        writer.write(b"".join(request(path, b"%d" % at) for at, path in enumerate(paths)))
-        said = [(await read_answer(reader)).json()["said"] for _ in paths]
-        assert said == [str(at) for at in range(len(paths))]
-        assert app.at_once > 0
-        writer.close()
-        counted = hub.metrics.exposition("")[0].decode()
-        assert 'requests_total{method="POST",route="/whole",status="200"} 4.0' in counted
-        assert 'requests_total{method="POST",route="/sent",status="200"} 3.0' in counted
+async def test_requests_that_come_at_once_are_answered_in_their_order_and_counted(dial, hub):
+    before = ECHO.at_once
+    paths = ["/whole", "/sent", "/whole", "/whole", "/sent", "/sent", "/whole"]
+    reader, _ = await dial(b"".join(request(path, b"%d" % at) for at, path in enumerate(paths)))
+    said = [(await read_answer(reader)).json()["said"] for _ in paths]
+    assert said == [str(at) for at in range(len(paths))]
+    assert ECHO.at_once > before
+    counted = hub.metrics.exposition("")[0].decode()
+    assert 'requests_total{method="POST",route="/whole",status="200"} 4.0' in counted
+    assert 'requests_total{method="POST",route="/sent",status="200"} 3.0' in counted
 
 
-async def test_a_body_that_comes_in_parts_is_waited_for():
-    app = Echo()
-    async with serving(endpoints={"/whole": app}) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        sent = request("/whole", b"high water")
-        writer.write(sent[:-4])
-        await app.begun.wait()
-        writer.write(sent[-4:])
-        assert (await read_answer(reader)).json() == {"said": "high water"}
-        assert app.at_once == 0
-        writer.close()
+async def test_a_body_that_comes_in_parts_is_waited_for(dial):
+    before = ECHO.begun, ECHO.at_once
+    sent = request("/whole", b"high water")
+    reader, writer = await dial(sent[:-4])
+    await reached(lambda: ECHO.begun > before[0])
+    writer.write(sent[-4:])
+    assert (await read_answer(reader)).json() == {"said": "high water"}
+    assert ECHO.at_once == before[1]
 
 
 async def test_a_second_answer_to_one_request_never_reaches_the_next():
     again, refused = asyncio.Event(), asyncio.Event()
 
     async def twice(scope: Scope, receive: Receive, send: Send) -> None:
-        await Echo()(scope, receive, send)
+        await ECHO(scope, receive, send)
         await again.wait()
         with pytest.raises(RuntimeError, match="already completed"):
             await HttpReply(send, asyncio.TaskGroup()).answer({"said": "one more"})
         refused.set()
 
-    async with serving(endpoints={"/twice": twice, "/whole": Echo()}) as hub:
+    async with serving(endpoints={"/twice": twice, "/whole": ECHO}) as hub:
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
         writer.write(request("/twice", b"one"))
         assert (await read_answer(reader)).json() == {"said": "one"}

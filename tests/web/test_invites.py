@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import html
-import io
 import json
-import logging
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,12 +11,14 @@ from starlette.routing import Route
 
 from folkmoot.accounts import HubInvitation
 from folkmoot.app import Hub
-from folkmoot.telemetry import logs
 from folkmoot.web.clients import CLIENTS
 from folkmoot.web.pages import Pages
 from tests.conftest import settings_of
 from tests.harness import Answer, ask, run, serving
 from tests.mcp_harness import settings
+from tests.transports.rest.conftest import log
+
+__all__ = ["log"]
 
 CODE = "Gm4kd93mPqk2LsQxVt7y8A"
 CLAIMED = "Zz4kd93mPqk2LsQxVt7y8B"
@@ -98,23 +98,14 @@ async def test_a_hub_without_invites_knows_none():
         assert (await ask(hub.port, f"/invite/{CODE}")).status == 404
 
 
-async def test_a_code_is_never_logged():
-    stream = io.StringIO()
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    logs.configure("debug", "json", stream)
-    try:
-        async with serving() as hub:
-            await ask(hub.port, f"/invite/{CODE}")
-            await ask(hub.port, f"/invite/{CODE}?token=sk_{'0' * 64}", method="HEAD")
-    finally:
-        root.handlers[:], level = before
-        root.setLevel(level)
-        logging.captureWarnings(capture=False)
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+async def test_a_code_is_never_logged(log):
+    async with serving() as hub:
+        await ask(hub.port, f"/invite/{CODE}")
+        await ask(hub.port, f"/invite/{CODE}?token=sk_{'0' * 64}", method="HEAD")
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [line["path"] for line in lines if line.get("msg", line.get("message")) == "request"]
-    assert CODE not in stream.getvalue()
-    assert "sk_0" not in stream.getvalue()
+    assert CODE not in log.getvalue()
+    assert "sk_0" not in log.getvalue()
 
 
 @pytest.mark.requirement("invite.page-inviter")

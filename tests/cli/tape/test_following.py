@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,7 @@ def test_lines_are_given_as_they_are_written(tmp_path, name):
 
         seen = list(steps(tmp_path / name, later, lambda: None, studio.recorder.close))
     kinds = [type(each) for each in seen]
-    assert kinds[:2] == [Header, type(None)]
-    assert kinds[2:4] == [MessageLine, MessageLine]
+    assert (kinds[:2], kinds[2:4]) == ([Header, type(None)], [MessageLine, MessageLine])
     assert kinds.count(type(None)) == 3
     assert kinds[-1] is EndLine
 
@@ -42,16 +42,9 @@ def test_a_line_that_is_taken_back_is_forgotten(tmp_path):
     with recording(path) as studio:
         whole = path.read_bytes()
 
-        def half() -> None:
-            path.write_bytes(whole + b'{"type":"mess')
-
-        def taken_back() -> None:
-            path.write_bytes(whole)
-
-        def rest() -> None:
-            path.write_bytes(whole + b'{"type":"end","reason":"x","messages":0,"ended":""}\n')
-
-        seen = [each for each in steps(path, half, taken_back, rest) if each is not None]
+        half, end = b'{"type":"mess', b'{"type":"end","reason":"x","messages":0,"ended":""}\n'
+        writes = [partial(path.write_bytes, whole + more) for more in (half, b"", end)]
+        seen = [each for each in steps(path, *writes) if each is not None]
     assert [type(each) for each in seen] == [Header, EndLine]
     assert studio.recorder.path == path
 
@@ -63,53 +56,35 @@ def test_what_is_no_tape_is_not_followed(tmp_path, content):
         list(steps(tmp_path / "t.jsonl"))
 
 
-def line_of(stream: IO[str] | None) -> str:
-    return stream.readline()
+def said(studio: Studio, number: int) -> None:
+    studio.tool(number, "echo", f"answer {number}")
+    studio.recorder.commit()
 
 
 def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli):
-    def said(studio: Studio, number: int) -> None:
-        studio.tool(number, "echo", f"answer {number}")
-        studio.recorder.commit()
-
     with recording(cli.folder / "t.jsonl") as studio:
         said(studio, 1)
-        shown = cli.begin("tape", "show", "--follow", "t.jsonl", stdin=subprocess.DEVNULL)
-        with shown:
-            assert [line_of(shown.stdout) for _ in range(2)][1].endswith("answer 1\n")
+        with cli.begin("tape", "show", "--follow", "t.jsonl", stdin=subprocess.DEVNULL) as shown:
+            assert [shown.stdout.readline() for _ in range(2)][1].endswith("answer 1\n")
             said(studio, 2)
-            assert [line_of(shown.stdout) for _ in range(2)][1].endswith("answer 2\n")
+            assert [shown.stdout.readline() for _ in range(2)][1].endswith("answer 2\n")
             studio.recorder.close()
-            assert line_of(shown.stdout) == ""
+            assert shown.stdout.readline() == ""
             assert shown.wait(60) == 0
 
 
 def test_the_last_messages_are_shown_before_what_comes(tmp_path, cli):
-    def said(studio: Studio, number: int) -> None:
-        studio.tool(number, "echo", f"answer {number}")
-        studio.recorder.commit()
-
     with recording(tmp_path / "t.jsonl") as studio:
         for number in range(1, 6):
             said(studio, number)
-        shown = cli.begin(
-            "tape",
-            "show",
-            "-f",
-            "--last",
-            "2",
-            "--direction",
-            "server",
-            "t.jsonl",
-            stdin=subprocess.DEVNULL,
-        )
-        with shown:
+        last = ("tape", "show", "-f", "--last", "2", "--direction", "server", "t.jsonl")
+        with cli.begin(*last, stdin=subprocess.DEVNULL) as shown:
             for number in (4, 5):
-                assert line_of(shown.stdout).endswith(f"answer {number}\n")
+                assert shown.stdout.readline().endswith(f"answer {number}\n")
             said(studio, 6)
-            assert line_of(shown.stdout).endswith("answer 6\n")
+            assert shown.stdout.readline().endswith("answer 6\n")
             studio.recorder.close()
-            assert line_of(shown.stdout) == ""
+            assert shown.stdout.readline() == ""
             assert shown.wait(60) == 0
 
 

@@ -84,7 +84,6 @@ def test_a_broken_tape_leaves_no_half_export(here, tape):
 
 
 def test_a_part_of_a_tape_can_be_exported(here, tape):
-    out = here("export", "a.jsonl", "--from", "6", "--to", "7").out
-    document = json.loads(out)
+    document = json.loads(here("export", "a.jsonl", "--from", "6", "--to", "7").out)
     assert [message["seq"] for message in document["messages"]] == [6, 7]
     assert [tie["request"] for tie in document["correlations"]] == [6]

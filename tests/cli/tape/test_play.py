@@ -61,11 +61,6 @@ def test_of_a_changed_server_the_change_is_told(cli, tape):
     assert [call["outcome"] for call in report["calls"]] == ["same", "same", "same", "not_played"]
 
 
-def test_what_makes_no_sense_is_refused(cli, tape):
-    for arguments, words in (
-        ([], "give either --upstream URL or a command"),
-        (["--secret", "x=y", "--", "x"], "--secret must be"),
-        (["--secret", f"{SECRET}=NOT_THERE", "--", "x"], "variable NOT_THERE is not set"),
-    ):
-        cli.fails("tape", "play", str(tape), *arguments, told=words, code=2)
+def test_a_server_that_cannot_be_started_is_named(cli, tape):
     cli.fails("tape", "play", str(tape), "--", "no-such-program-here", told="no-such-program-here")
+    cli.fails("tape", "serve", "gone.jsonl", told="gone.jsonl")

@@ -20,7 +20,6 @@ from starlette.types import Receive, Scope, Send
 from tests.harness import serving
 
 EVENTS = {"content-type": "text/event-stream"}
-JSON = {"content-type": "application/json"}
 
 
 @dataclass

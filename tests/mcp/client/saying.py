@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from folkmoot.clock import SystemClock
 from folkmoot.core import strict
 from folkmoot.core.message import (
     ErrorObject,
@@ -18,6 +20,18 @@ from folkmoot.core.message import (
     decode_message,
 )
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
+from folkmoot.mcp.client.http import HttpLink, HttpTarget
+
+CLOCK = SystemClock()
+
+
+@asynccontextmanager
+async def linked(
+    url: str, kind: Any = HttpLink, *, target: Any = None, **options: Any
+) -> AsyncIterator[Any]:
+    """A link to a server over HTTP; `target` are the options of its address."""
+    async with HttpTarget(url, **target or {}) as there, kind(there, CLOCK, **options) as link:
+        yield link
 
 
 def request(method: str, id_: int | str = 1, **params: Any) -> Request:

@@ -11,11 +11,10 @@ from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from folkmoot.mcp.client.stdio import StdioLink
 from tests.mcp.client.places import Asked, Place, event, result
-from tests.mcp.client.saying import ask, open_descriptors, python, request
+from tests.mcp.client.saying import ask, linked, open_descriptors, python, request
 from tests.mcp.server.played import until
 
 TALKER = """
@@ -74,11 +73,7 @@ async def test_an_event_id_that_no_header_can_hold_ends_no_conversation():
         else:
             await asked.result({})
 
-    async with (
-        Place(do).open() as place,
-        HttpTarget(place.url) as target,
-        HttpLink(target, SystemClock()) as link,
-    ):
+    async with Place(do).open() as place, linked(place.url) as link:
         assert (await ask(link, request("x", 1))).error
         assert await ask(link, request("x", 2)) == Response(id=2, result={})
 
@@ -92,11 +87,8 @@ async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address()
             await asked.say(202)
 
     async with Place(do).open() as place:
-        headers = Headers((("authorization", "Bearer ours"),))
-        async with (
-            HttpTarget(place.url, headers=headers) as target,
-            OldSseLink(target, SystemClock()) as link,
-        ):
+        ours = {"headers": Headers((("authorization", "Bearer ours"),))}
+        async with linked(place.url, OldSseLink, target=ours) as link:
             await ask(link, request("x", 1))
             await until(lambda: bool(place.of("POST")))
             [posted] = place.of("POST")

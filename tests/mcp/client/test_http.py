@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import ErrorObject, Notification, Request, Response
@@ -20,11 +17,10 @@ from folkmoot.core.transport import Headers, SseMetadata, TransportContext
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from tests.certificates import certificate
 from tests.mcp.client.places import Asked, Place, agree, event, never, result, sdk_http, told
-from tests.mcp.client.saying import answer, ask, failure, notice, refusal, request, said
+from tests.mcp.client.saying import answer, ask, failure, linked, notice, refusal, request, said
 from tests.mcp.server.played import until
 from tests.mcp_harness import META
 
-CLOCK = SystemClock()
 HELLO = request(
     "initialize",
     0,
@@ -33,12 +29,6 @@ HELLO = request(
     clientInfo={"name": "test", "version": "1"},
 )
 MARGIN = TimingContext(0, 0)
-
-
-@asynccontextmanager
-async def linked(url: str, **options: Any) -> AsyncIterator[HttpLink]:
-    async with HttpTarget(url) as target, HttpLink(target, CLOCK, **options) as link:
-        yield link
 
 
 async def shake_hands(link: HttpLink) -> None:
@@ -285,7 +275,7 @@ async def test_tls_is_checked_and_told(tmp_path):
 
     async with Place(agree).open(theirs) as place:
         url = place.url.replace("http:", "https:")
-        async with HttpTarget(url, tls=ours) as target, HttpLink(target, CLOCK) as link:
+        async with linked(url, target={"tls": ours}) as link:
             await link.send(request("hello"))
             connection = (await link.receive_envelope()).context.transport.connection
             tls = connection.tls_info

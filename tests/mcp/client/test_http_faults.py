@@ -5,35 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, ProtocolMessage, Response
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.http import HttpLink, HttpTarget
+from folkmoot.mcp.client.http import HttpTarget
 from folkmoot.mcp.client.target import Asking
 from tests.mcp.client.places import Asked, Place, event, never, result, told
 from tests.mcp.client.saying import answer as receive_answer
-from tests.mcp.client.saying import ask, at_rest, failure, notice, refusal, request
+from tests.mcp.client.saying import ask, at_rest, failure, linked, notice, refusal, request
 
-CLOCK = SystemClock()
 Do = Callable[[Asked], Awaitable[None]]
-
-
-@asynccontextmanager
-async def linked(url: str, limits: Limits | None = None, **options: Any) -> AsyncIterator[HttpLink]:
-    more = {} if limits is None else {"limits": limits}
-    async with (
-        HttpTarget(url, **options) as target,
-        HttpLink(target, CLOCK, **more) as link,  # type: ignore[arg-type]
-    ):
-        yield link
 
 
 async def answer_of(do: Do, message: ProtocolMessage | None = None, **options: Any) -> Response:
@@ -182,7 +169,7 @@ async def test_a_redirect_is_followed_at_home_and_nowhere_else():
         async with linked(place.url.replace("/mcp", "/round")) as link:
             assert "redirects in circles" in (await refusal(link, request("ask", 7)))[1]
         place.asked.clear()
-        async with linked(leads_away.url, headers=headers) as link:
+        async with linked(leads_away.url, target={"headers": headers}) as link:
             _, sentence, _ = await refusal(link, request("ask", 7))
             assert f"redirects to {place.url}, which is not followed" in sentence
             assert "hunter2" not in sentence
@@ -226,7 +213,7 @@ async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method
             await asked.events(b": hello\n\n", end=False)
         await asyncio.Event().wait()
 
-    answer = await answer_of(do, request(method, 7), answer_seconds=0.05)
+    answer = await answer_of(do, request(method, 7), target={"answer_seconds": 0.05})
     found, sentence, data = failure(answer)
     assert (found, data["code"]) == (7, "server_timeout")
     assert sentence.endswith("did not answer in time.")

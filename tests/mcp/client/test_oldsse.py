@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Request
-from folkmoot.mcp.client.http import HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from tests.mcp.client.places import Asked, Place, event, result, sdk_sse, told
-from tests.mcp.client.saying import answer, failure, notice, refusal, request, said
+from tests.mcp.client.saying import answer, failure, linked, notice, refusal, request, said
 
-CLOCK = SystemClock()
 EVENTS = "text/event-stream"
-
-
-@asynccontextmanager
-async def linked(url: str, **options: Any) -> AsyncIterator[OldSseLink]:
-    async with HttpTarget(url) as target, OldSseLink(target, CLOCK, **options) as link:
-        yield link
 
 
 def named(endpoint: str) -> bytes:
@@ -34,7 +22,7 @@ def named(endpoint: str) -> bytes:
 
 @pytest.mark.requirement("proxy.sse-fields")
 async def test_a_conversation_with_the_sdks_own_server():
-    async with sdk_sse() as url, linked(url) as link:
+    async with sdk_sse() as url, linked(url, OldSseLink) as link:
         client = {"name": "test", "version": "1"}
         hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client}
         await link.send(request("initialize", 0, **hello))
@@ -66,7 +54,7 @@ async def test_a_stream_that_ends_leaves_no_request_without_an_answer():
         await asked.part(event(told("last words")))
         asked.hang_up()
 
-    async with Place(do).open() as place, linked(place.url) as link:
+    async with Place(do).open() as place, linked(place.url, OldSseLink) as link:
         for number in (1, 2):
             await link.send(request("wait", number))
         await link.send(notice("notifications/cancelled", requestId=2))
@@ -90,7 +78,7 @@ async def test_a_message_that_is_not_accepted_is_an_error_for_who_asked():
         await asked.events(named("/messages"), end=False)
         await asyncio.Event().wait()
 
-    async with Place(do).open() as place, linked(place.url) as link:
+    async with Place(do).open() as place, linked(place.url, OldSseLink) as link:
         for id_, method in enumerate(("initialize", "ask")):
             told = {"code": "server_unreachable", "status": 500}
             found = await refusal(link, request(method, id_))
@@ -119,7 +107,7 @@ async def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answ
             await stream[0].part(b'data: {"id":1,"result":1}\n\n')
         await asked.say(202)
 
-    async with Place(do).open() as place, linked(place.url) as link:
+    async with Place(do).open() as place, linked(place.url, OldSseLink) as link:
         await link.send(request("ask", 1))
         question = await link.receive()
         assert isinstance(question, Request)
@@ -143,7 +131,7 @@ async def why_not(answer: bytes | None, *, status: int = 200, kind: str = EVENTS
 
     async with Place(do).open() as place:
         with pytest.raises(e.CarryError) as raised:
-            await linked(place.url).__aenter__()
+            await linked(place.url, OldSseLink).__aenter__()
         return raised.value.message
 
 

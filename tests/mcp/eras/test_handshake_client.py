@@ -14,7 +14,6 @@ from tests.mcp.eras.script import (
     ADA,
     BOX,
     CAPABILITIES,
-    CLIENT,
     LEVEL,
     OFFERED,
     SERVER,
@@ -41,18 +40,15 @@ from tests.mcp.eras.script import (
     to_server,
     too_many,
 )
+from tests.mcp.eras.script import META as PLAIN
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
 
-META: dict[str, Any] = {
-    VERSION: "2026-07-28",
-    CLIENT: ADA,
-    CAPABILITIES: OFFERED,
-    LEVEL: "info",
-}
+META: dict[str, Any] = PLAIN | {LEVEL: "info"}
 CALL = request(1, "tools/call", name="a", _meta={"progressToken": 5})
 SENT = request(1, "tools/call", name="a", _meta={"progressToken": 5} | META)
 LISTS = {"toolsListChanged": True, "resourcesListChanged": True}
+FAILED = "The client answered the server with an error, which cannot be passed on."
 UNANNOUNCED = "The server does not announce changes of this resource."
 CALLED = (client(CALL), to_server(SENT))
 REPEATED = {"name": "a", "_meta": {"progressToken": 5} | META}
@@ -115,11 +111,8 @@ def listen(number: int, **wanted: Any) -> dict[str, Any]:
 
 def agreed(number: int, **wanted: Any) -> dict[str, Any]:
     """The server's word for it."""
-    return notice(
-        "notifications/subscriptions/acknowledged",
-        notifications=wanted,
-        _meta={SUBSCRIPTION: ours(number)},
-    )
+    told = {"notifications": wanted, "_meta": {SUBSCRIPTION: ours(number)}}
+    return notice("notifications/subscriptions/acknowledged", **told)
 
 
 def over(number: int) -> Line:
@@ -307,11 +300,7 @@ def test_a_client_that_refuses_to_answer_fails_its_call():
         to_client({"id": ours(3), **ROOTS}),
         client(error(ours(2), -32601, "no roots")),
         cancelled(ours(3)),
-        refused(
-            1,
-            "The client answered the server with an error, which cannot be passed on.",
-            error={"code": -32601, "message": "no roots"},
-        ),
+        refused(1, FAILED, error={"code": -32601, "message": "no roots"}),
         client(result(ours(3), roots=[])),
     )
 
@@ -598,8 +587,4 @@ def test_the_number_of_open_requests_is_bounded():
     machine = met()
     for number in range(MOST_OPEN):
         assert said(machine, *client(request(number, "x")))
-    play(
-        machine,
-        client(request("n", "x")),
-        too_many("n"),
-    )
+    play(machine, client(request("n", "x")), too_many("n"))

@@ -48,20 +48,11 @@ HELLO: dict[str, Any] = request(
 WELCOME: dict[str, Any] = result(
     0, protocolVersion="2025-06-18", capabilities=TOLD, serverInfo=BOX, instructions="Hi."
 )
-PROBE = request(
-    ours(1),
-    "server/discover",
-    _meta={VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: OFFERED},
-)
-FOUND: dict[str, Any] = {
-    "resultType": "complete",
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": TOLD,
-    "instructions": "Hi.",
-    "ttlMs": 0,
-    "cacheScope": "private",
-    "_meta": {SERVER: BOX},
-}
+PROBE = request(ours(1), "server/discover", _meta=META)
+DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
+LISTED = DONE | {"ttlMs": 0, "cacheScope": "private"}
+SAYS = {"supportedVersions": ["2026-07-28"], "capabilities": TOLD, "instructions": "Hi."}
+FOUND: dict[str, Any] = LISTED | SAYS
 LIST = request(1, "tools/list", _meta=META)
 DISCOVER = request(1, "server/discover", _meta=META)
 SHAKE = request(
@@ -69,8 +60,6 @@ SHAKE = request(
 )
 SHAKEN: dict[str, Any] = WELCOME["result"]
 INITIALIZED = to_server(notice("notifications/initialized"))
-DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
-LISTED = DONE | {"ttlMs": 0, "cacheScope": "private"}
 
 
 def after(message: dict[str, Any], number: int) -> dict[str, Any]:
@@ -347,6 +336,7 @@ def test_tasks_are_offered_to_neither_side():
     extension: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}, "x/y": {}}
     offered = {"tasks": {}, "extensions": extension, "roots": {"listChanged": True, "z": 1}}
     kept: dict[str, Any] = {"extensions": {"x/y": {}}}
+    asked = kept | {"roots": {"z": 1}}
     first = request(1, "server/discover", _meta=META | {CAPABILITIES: offered})
     told = {"capabilities": {"tasks": {}, **kept}, "serverInfo": BOX}
     found = {name: value for name, value in FOUND.items() if name != "instructions"}
@@ -354,15 +344,7 @@ def test_tasks_are_offered_to_neither_side():
         bridge(),
         *passed(first),
         server(error(1, -32601)),
-        to_server(
-            request(
-                ours(1),
-                "initialize",
-                protocolVersion="2025-11-25",
-                capabilities=kept | {"roots": {"z": 1}},
-                clientInfo=ADA,
-            )
-        ),
+        to_server(SHAKE | {"params": SHAKE["params"] | {"capabilities": asked}}),
         server(result(ours(1), **told)),
         INITIALIZED,
         to_client(result(1, **found | {"capabilities": kept})),

@@ -17,6 +17,7 @@ from folkmoot.core.message import (
     Request,
     Response,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from tests.mcp.eras.script import (
     ADA,
@@ -64,24 +65,16 @@ class World:
         self.server_answers: Counter[MessageId] = Counter()
         self.withdrawn: set[MessageId] = set()
 
-    def meta(self) -> dict[str, Any]:
-        """What a request carries in its `_meta`."""
+    def ask(self, method: str, **params: Any) -> None:
+        """The client makes a request; some ids are numbers, some strings of the same digits."""
+        self.count += 1
         meta: dict[str, Any] = {"progressToken": self.count}
         if not self.handshake_client:
             level = {LEVEL: "info"} if self.count % 2 else {}
             meta |= {VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: OFFERED, **level}
-        return meta
-
-    def fresh(self) -> MessageId:
-        """An id of the client's; some are numbers and some are strings of the same digits."""
-        self.count += 1
-        return self.count // 2 if self.count % 2 else str(self.count // 2)
-
-    def ask(self, method: str, **params: Any) -> None:
-        """The client makes a request."""
-        request = Request(id=self.fresh(), method=method, params={**params, "_meta": self.meta()})
-        self.asked.add(request.id)
-        self.last = request.id
+        self.last = self.count // 2 if self.count % 2 else str(self.count // 2)
+        request = Request(id=self.last, method=method, params={**params, "_meta": meta})
+        self.asked.add(self.last)
         self.carry(self.bridge.from_client(request))
 
     def open(self) -> None:
@@ -92,11 +85,6 @@ class World:
             self.carry(self.bridge.from_client(ready))
         else:
             self.ask("server/discover")
-
-    def settle(self) -> None:
-        """The server answers all that it was asked first."""
-        while self.at_server:
-            self.answer(0, 9)
 
     def carry(self, steps: list[Step]) -> None:
         """Take to each side what is for it."""
@@ -161,10 +149,8 @@ class World:
     def listen(self, place: int) -> None:
         """A stateless client listens, which is answered only when it ends."""
         if not self.handshake_client:
-            self.ask(
-                "subscriptions/listen",
-                notifications={"resourceSubscriptions": [f"u:{place % 3}"]},
-            )
+            filters = {"resourceSubscriptions": [f"u:{place % 3}"]}
+            self.ask("subscriptions/listen", notifications=filters)
             self.listens.add(self.last)
 
     def response(self, request: Request, kind: int) -> Response:
@@ -203,8 +189,7 @@ class World:
         if waiting:
             gone = waiting[place % len(waiting)]
             self.cancelled.add(gone)
-            params = {"requestId": gone}
-            notice = Notification(method="notifications/cancelled", params=params)
+            notice = Notification(method="notifications/cancelled", params={"requestId": gone})
             self.carry(self.bridge.from_client(notice))
 
     def question(self, place: int) -> None:
@@ -258,8 +243,8 @@ def test_every_request_gets_exactly_one_answer_in_every_order(
 ):
     world = World(handshake_client=handshake_client, handshake_server=handshake_server, one=one)
     world.open()
-    if settled:
-        world.settle()
+    while settled and world.at_server:
+        world.answer(0, 9)
     actions: list[Callable[[int], None]] = [
         lambda n: world.ask(METHODS[n % len(METHODS)], name="a"),
         lambda n: world.ask("resources/subscribe" if handshake_client else "x", uri=f"u:{n % 3}"),
@@ -286,52 +271,24 @@ WORDS = st.sampled_from(
     [
         *METHODS,
         *ASKED,
-        "initialize",
-        "server/discover",
-        "subscriptions/listen",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "logging/setLevel",
-        "notifications/initialized",
-        "notifications/cancelled",
-        "notifications/progress",
-        "notifications/message",
-        "notifications/resources/updated",
-        "notifications/tools/list_changed",
-        "notifications/subscriptions/acknowledged",
+        *wire.CHANGES,
+        *(wire.INITIALIZE, wire.DISCOVER, wire.LISTEN, wire.SUBSCRIBE, wire.UNSUBSCRIBE),
+        *(wire.SET_LEVEL, wire.INITIALIZED, wire.CANCELLED, wire.PROGRESS, wire.LOGGED),
+        *(wire.UPDATED, wire.ACKNOWLEDGED),
     ]
 )
 IDS = st.sampled_from([0, 1, "1", 2, "folkmoot-t-1", "folkmoot-t-2", "folkmoot-t-3"])
+KEYS = st.sampled_from(
+    [
+        *("_meta", VERSION, CAPABILITIES, SUBSCRIPTION, "requestId", "requestState", "a"),
+        *("inputRequests", "inputResponses", "resultType", "notifications", "uri", "method"),
+        *("resourceSubscriptions", "supportedVersions", "capabilities", "elicitation"),
+    ]
+)
+TYPES = st.sampled_from(["2026-07-28", "input_required", "roots/list"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | IDS | st.sampled_from(["s1", "note://a"]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "_meta",
-                    VERSION,
-                    CAPABILITIES,
-                    SUBSCRIPTION,
-                    "requestId",
-                    "requestState",
-                    "inputRequests",
-                    "inputResponses",
-                    "resultType",
-                    "notifications",
-                    "resourceSubscriptions",
-                    "supportedVersions",
-                    "capabilities",
-                    "uri",
-                    "method",
-                    "elicitation",
-                    "a",
-                ]
-            ),
-            inner | st.sampled_from(["2026-07-28", "input_required", "roots/list"]),
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner | TYPES, max_size=4),
     max_leaves=12,
 )
 OBJECTS = VALUES.map(lambda value: value if isinstance(value, dict) else {"a": value})

@@ -119,9 +119,7 @@ def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own():
         called(1, _meta={"progressToken": "p", "traceparent": "00-1"}),
         *passed({"id": 2, "method": "odd", "params": [1]}),
         server(result(1, content=[], _meta={"x": 1}, future=2)),
-        to_client(
-            result(1, resultType="complete", content=[], _meta={SERVER: BOX, "x": 1}, future=2)
-        ),
+        to_client(result(1, content=[], **DONE | {"_meta": {SERVER: BOX, "x": 1}}, future=2)),
         *returned({"id": 2, "result": 7}),
         server(result(2)),
     )
@@ -292,14 +290,8 @@ def test_progress_names_the_call_that_its_client_waits_for():
 
 
 def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer():
-    play(
-        met(),
-        *begun(1),
-        *begun(2, {CAPABILITIES: {}}),
-        asks("q"),
-        wanted(1, "s1"),
-        *done(2),
-    )
+    other = begun(2, {CAPABILITIES: {}})
+    play(met(), *begun(1), *other, asks("q"), wanted(1, "s1"), *done(2))
 
 
 def test_a_client_is_not_asked_what_it_does_not_offer():
@@ -342,13 +334,9 @@ def given_up(message_id: int) -> Line:
 def test_a_client_that_does_not_come_back_is_given_up():
     machine = met()
     play(machine, *PARKED, asks("r"))
-    assert shown(machine.expire(0.0)) == []
-    assert shown(machine.expire(299.9)) == []
-    assert shown(machine.expire(300.0)) == [
-        untold("q", LATE),
-        untold("r", LATE),
-        given_up(1),
-    ]
+    assert machine.expire(0.0) == machine.expire(299.9) == []
+    late = [untold("q", LATE), untold("r", LATE), given_up(1)]
+    assert shown(machine.expire(300.0)) == late
     play(
         machine,
         server(result(1, content=[])),
@@ -356,8 +344,7 @@ def test_a_client_that_does_not_come_back_is_given_up():
         unknown_state(2),
         asks("x", {"method": "roots/list"}),
     )
-    assert shown(machine.expire(400.0)) == []
-    assert shown(machine.expire(699.9)) == []
+    assert machine.expire(400.0) == machine.expire(699.9) == []
     assert shown(machine.expire(700.0)) == [untold("x", LATE)]
 
 
@@ -397,14 +384,9 @@ def listen(message_id: int, *uris: str, **lists: bool) -> Line:
 
 def agreed(message_id: int, refused: dict[str, Any] | None = None, **filters: Any) -> Line:
     """A listen is acknowledged."""
-    reasons = {"folkmoot/refused": refused} if refused else {}
-    return to_client(
-        notice(
-            "notifications/subscriptions/acknowledged",
-            notifications=filters,
-            _meta={SUBSCRIPTION: message_id} | reasons,
-        )
-    )
+    meta = {SUBSCRIPTION: message_id} | ({"folkmoot/refused": refused} if refused else {})
+    told = {"notifications": filters, "_meta": meta}
+    return to_client(notice("notifications/subscriptions/acknowledged", **told))
 
 
 def test_listens_for_the_same_resource_share_a_subscription():
@@ -430,6 +412,7 @@ def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to():
         return to_client(notice(method, **params, _meta={SUBSCRIPTION: message_id}))
 
     changed, updated = "notifications/tools/list_changed", "notifications/resources/updated"
+    unknown = {b: {"code": -32002, "message": "no"}}
     play(
         met(),
         listen(1, a, b, toolsListChanged=True, promptsListChanged=True),
@@ -440,12 +423,7 @@ def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to():
         listen(2, a),
         agreed(2, resourceSubscriptions=[a]),
         server(error(ours(3), -32002)),
-        agreed(
-            1,
-            refused={b: {"code": -32002, "message": "no"}},
-            toolsListChanged=True,
-            resourceSubscriptions=[a],
-        ),
+        agreed(1, unknown, toolsListChanged=True, resourceSubscriptions=[a]),
         server(notice(changed)),
         heard(1, changed),
         server(notice(updated, uri=a + "/part")),

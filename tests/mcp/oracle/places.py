@@ -59,31 +59,21 @@ def offering(prefix: str, note: str, *own: str) -> Server[Any]:
     uris = [note, *([INBOX] if own else ())]
     prompt = GREET.model_copy(update={"name": f"{prefix}greet"})
 
-    def first_page(params: types.PaginatedRequestParams | None) -> None:
-        if params is not None and params.cursor is not None:
-            raise MCPError(code=types.INVALID_PARAMS, message="Unknown cursor")
-
     def known(what: str, name: str, names: Any) -> None:
         if name not in names:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown {what}: {name}")
 
-    async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> Any:
-        first_page(params)
-        tools = [types.Tool(name=name, input_schema=each) for name, each in schemas.items()]
-        return types.ListToolsResult(tools=tools)
+    def paged(result: Any) -> Any:
+        async def page(_: Any, params: types.PaginatedRequestParams | None) -> Any:
+            known("cursor", (params and params.cursor) or "", [""])
+            return result
+
+        return page
 
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> Any:
         known("tool", params.name, schemas)
         said = [types.TextContent(text=json.dumps(params.arguments or {}))]
         return types.CallToolResult(content=said, is_error=params.name == f"{prefix}fail")
-
-    async def list_resources(_: Any, params: types.PaginatedRequestParams | None) -> Any:
-        first_page(params)
-        return types.ListResourcesResult(resources=[types.Resource(uri=u, name=u) for u in uris])
-
-    async def list_templates(_: Any, params: types.PaginatedRequestParams | None) -> Any:
-        first_page(params)
-        return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read(_: Any, params: types.ReadResourceRequestParams) -> Any:
         known("resource", params.uri, uris)
@@ -94,12 +84,8 @@ def offering(prefix: str, note: str, *own: str) -> Server[Any]:
         known("resource", params.uri, uris)
         return types.EmptyResult()
 
-    async def unsubscribe(_: Any, __: types.UnsubscribeRequestParams) -> Any:
+    async def accept(_: Any, __: Any) -> Any:
         return types.EmptyResult()
-
-    async def list_prompts(_: Any, params: types.PaginatedRequestParams | None) -> Any:
-        first_page(params)
-        return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(_: Any, params: types.GetPromptRequestParams) -> Any:
         known("prompt", params.name, [prompt.name])
@@ -110,24 +96,23 @@ def offering(prefix: str, note: str, *own: str) -> Server[Any]:
         known("prompt", getattr(params.ref, "name", ""), [prompt.name])
         return types.CompleteResult(completion=types.Completion(values=["Ada"]))
 
-    async def set_level(_: Any, __: types.SetLevelRequestParams) -> Any:
-        return types.EmptyResult()
-
+    tools = [types.Tool(name=name, input_schema=each) for name, each in schemas.items()]
+    resources = [types.Resource(uri=uri, name=uri) for uri in uris]
     server: Server[Any] = Server(
         "oracle",
-        on_list_tools=list_tools,
+        on_list_tools=paged(types.ListToolsResult(tools=tools)),
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resources=paged(types.ListResourcesResult(resources=resources)),
+        on_list_resource_templates=paged(types.ListResourceTemplatesResult(resource_templates=[])),
         on_read_resource=read,
         on_subscribe_resource=subscribe,
-        on_unsubscribe_resource=unsubscribe,
+        on_unsubscribe_resource=accept,
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
-        on_list_prompts=list_prompts,
+        on_list_prompts=paged(types.ListPromptsResult(prompts=[prompt])),
         on_get_prompt=get_prompt,
         on_completion=complete,
     )
-    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, accept)
     return server
 
 

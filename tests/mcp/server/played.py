@@ -21,6 +21,7 @@ from folkmoot.mcp.server.http import HttpFront
 from tests.harness import serving
 from tests.mcp.client.saying import at_rest
 from tests.mcp_harness import META, MODERN
+from tests.mcp_harness import until as until
 
 BOTH = "application/json, text/event-stream"
 TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
@@ -109,37 +110,32 @@ class Played:
         name = params["name"]
         if name == "progress":
             for step in range(arguments["steps"]):
-                told = {"progressToken": token, "progress": step}
-                await carrier.send(Notification(method="notifications/progress", params=told))
+                await tell(carrier, "progress", progressToken=token, progress=step)
         elif name == "log":
-            told = {"level": "info", "data": arguments["text"]}
-            await carrier.send(Notification(method="notifications/message", params=told))
+            await tell(carrier, "message", level="info", data=arguments["text"])
         elif name == "ask":
-            asked = {"messages": [], "maxTokens": 1}
-            answer = await self.ask(
-                carrier, Request(id="s1", method="sampling/createMessage", params=asked)
-            )
-            return str(answer.result["content"]["text"])
+            params = {"messages": [], "maxTokens": 1}
+            asked = Request(id="s1", method="sampling/createMessage", params=params)
+            return str((await self.ask(carrier, asked)).result["content"]["text"])
         elif name == "wait":
             if token is not None:
-                told = {"progressToken": token, "progress": 0}
-                await carrier.send(Notification(method="notifications/progress", params=told))
+                await tell(carrier, "progress", progressToken=token, progress=0)
             await self.go_on.wait()
         return str(arguments.get("text", ""))
 
     async def _listen(self, carrier: Carrier, request: Request) -> None:
         meta = {SUBSCRIPTION: request.id}
-        honoured = {"_meta": meta, "notifications": {"toolsListChanged": True}}
-        await carrier.send(
-            Notification(method="notifications/subscriptions/acknowledged", params=honoured)
-        )
-        await carrier.send(
-            Notification(method="notifications/tools/list_changed", params={"_meta": meta})
-        )
+        agreed = {"toolsListChanged": True}
+        await tell(carrier, "subscriptions/acknowledged", _meta=meta, notifications=agreed)
+        await tell(carrier, "tools/list_changed", _meta=meta)
         await self.go_on.wait()
 
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+async def tell(carrier: Carrier, what: str, **params: Any) -> None:
+    await carrier.send(Notification(method=f"notifications/{what}", params=params))
 
 
 async def say(carrier: Carrier, message: Any) -> None:
@@ -262,6 +258,13 @@ def modern_tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) ->
     return modern("tools/call", id_, meta, name=name, arguments=arguments)
 
 
+class Steps(list[float]):
+    """How far a call has come, as the official client is told."""
+
+    async def __call__(self, progress: float, *_: Any) -> None:
+        self.append(progress)
+
+
 def text_of(result: Any) -> str:
     """What a tool answered to the official client, or to one without a library."""
     if isinstance(result, httpx2.Response):
@@ -269,12 +272,6 @@ def text_of(result: Any) -> str:
     if isinstance(result, dict):
         return str(result["result"]["content"][0]["text"])
     return str(result.content[0].text)
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    """Wait until something is so that nothing announces."""
-    while not reached():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
 
 
 async def held_up(send: Callable[[], Awaitable[None]], events: Events) -> None:
@@ -298,10 +295,8 @@ async def held_up(send: Callable[[], Awaitable[None]], events: Events) -> None:
 class Fronted(Http):
     """A client of a front, with the front and the server behind it at hand."""
 
-    def __init__(self, url: str, http: httpx2.AsyncClient, front: HttpFront, played: Played):
-        super().__init__(url, http)
-        self.front = front
-        self.played = played
+    front: HttpFront
+    played: Played
 
     @property
     def server(self) -> Carrier:
@@ -321,8 +316,10 @@ async def fronted(
         served({"/mcp": front}) as url,
         httpx2.AsyncClient(verify=False, timeout=30) as http,
     ):
+        there = Fronted(f"{url}/mcp", http)
+        there.front, there.played = front, played
         try:
-            yield Fronted(f"{url}/mcp", http, front, played)
+            yield there
         finally:
             played.go_on.set()
             front.stop()

@@ -19,12 +19,14 @@ from tests.mcp.server.played import (
     Events,
     Http,
     Played,
+    Steps,
     held_up,
     initialize,
     served,
     text_of,
     until,
 )
+from tests.peers.clients import Ears
 
 
 class Opened(NamedTuple):
@@ -63,25 +65,17 @@ async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Opened]:
 
 
 async def test_the_leaving_of_the_official_client_ends_its_conversation(opened):
-    heard: list[Any] = []
-    steps: list[float] = []
-
-    async def hear(message: Any) -> None:
-        heard.append(message)
-
-    async def progressed(progress: float, *_: Any) -> None:
-        steps.append(progress)
-
+    ears, steps = Ears(), Steps()
     async with (
         sse_client(f"{opened.url}/sse") as (read, write),
-        ClientSession(read, write, message_handler=hear) as session,
+        ClientSession(read, write, message_handler=ears.hear) as session,
     ):
         await session.initialize()
         asked = {"steps": 3, "text": "done"}
-        said = await session.call_tool("progress", asked, progress_callback=progressed)
+        said = await session.call_tool("progress", asked, progress_callback=steps)
         assert (text_of(said), steps) == ("done", [0, 1, 2])
         await session.call_tool("log", {"text": "noted"})
-        await until(lambda: any("noted" in repr(each) for each in heard))
+        assert "noted" in str(await ears.until("notifications/message"))
         said_of = opened.played.got[-1].context.transport.metadata
         # Its query names the session, which is all it takes to use it.
         assert said_of.uri == "/messages"

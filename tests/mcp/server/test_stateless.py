@@ -20,22 +20,18 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.session import Era
 from folkmoot.mcp.carrier import Carrier
-from tests.mcp.server.played import Http, fronted, modern, text_of
+from tests.mcp.server.played import Http, Steps, fronted, modern, text_of
 from tests.mcp.server.played import modern_tool as tool
 from tests.mcp_harness import MODERN
 
 
 async def test_the_official_client_gets_progress_without_a_session(client):
-    steps: list[float] = []
-
-    async def progressed(progress: float, *_: Any) -> None:
-        steps.append(progress)
-
+    steps = Steps()
     async with Client(streamable_http_client(client.url), mode="auto") as sdk:
         assert sdk.protocol_version == MODERN
         assert len((await sdk.list_tools()).tools) > 1
         asked = {"steps": 3, "text": "done"}
-        said = await sdk.call_tool("progress", asked, progress_callback=progressed)
+        said = await sdk.call_tool("progress", asked, progress_callback=steps)
         assert (text_of(said), steps) == ("done", [0, 1, 2])
     assert client.front.sessions == 0
     context = client.played.got[-1].context

@@ -12,14 +12,13 @@ import subprocess
 import sys
 import tty
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import msgspec
 import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
-from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -75,18 +74,12 @@ async def client(
 
 async def read_line(fd: int) -> bytes:
     def read() -> bytes:
-        line = b""
+        line = bytearray()
         while not line.endswith(b"\n"):
-            line += os.read(fd, 1)
-        return line[:-1]
+            line += os.read(fd, 1 << 20)
+        return bytes(line[:-1])
 
     return await asyncio.to_thread(read)
-
-
-def to_client(message: Any) -> MessageEnvelope[Any]:
-    front = StdioFront(SystemClock())
-    context = front.context_of(MessageDirection.SERVER_TO_CLIENT)
-    return MessageEnvelope(message, context)
 
 
 @pytest.mark.requirement(
@@ -107,10 +100,10 @@ async def test_messages_pass_in_both_directions_as_their_bytes(make):
         assert isinstance(envelope.context.transport.metadata, StdioMetadata)
 
         raw = b'{ "id":7, "jsonrpc":"2.0","result":{"unknown" : 1.0}}'
-        await front.send_envelope(to_client(decode_message(raw)))
+        await front.send(decode_message(raw))
         assert await read_line(from_front) == raw
         lines = raw.replace(b" ", b"\r\n")
-        await front.send_envelope(to_client(decode_message(lines)))
+        await front.send(decode_message(lines))
         assert decode_message(await read_line(from_front)) == decode_message(lines)
         with pytest.raises(e.Misrouted):
             await front.send_envelope(envelope)
@@ -148,7 +141,7 @@ async def test_the_end_of_input_ends_the_conversation_after_its_last_line():
             with pytest.raises(e.TransportClosed):
                 await front.receive_envelope()
         # The client may still read what it asked for.
-        await front.send_envelope(to_client(Response(id=7, result={})))
+        await front.send(Response(id=7, result={}))
         assert json.loads(await read_line(from_front))["id"] == 7
 
 
@@ -159,7 +152,7 @@ async def test_a_client_that_reads_no_more_is_gone():
 
         async def send_on() -> None:
             while True:
-                await front.send_envelope(to_client(Notification(method="notifications/x")))
+                await front.send(Notification(method="notifications/x"))
                 await asyncio.sleep(0)
 
         with pytest.raises(e.TransportClosed):
@@ -177,7 +170,7 @@ async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path):
         async def answer_all() -> None:
             while True:
                 envelope = await front.receive_envelope()
-                await front.send_envelope(to_client(Response(id=envelope.message.id, result={})))
+                await front.send(Response(id=envelope.message.id, result={}))
 
         with pytest.raises(e.TransportClosed):
             await answer_all()
@@ -199,7 +192,7 @@ async def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing
             nonlocal sent
             for number in range(2000):
                 note = Notification(method="notifications/x", params={"n": number, "p": "x" * 1000})
-                await front.send_envelope(to_client(note))
+                await front.send(note)
                 sent += 1
 
         sending = asyncio.ensure_future(send())
@@ -243,16 +236,10 @@ async def test_a_large_message_passes_both_ways():
             while rest:
                 rest = rest[os.write(to_front, rest) :]
 
-        def read() -> bytes:
-            found = bytearray()
-            while not found.endswith(b"\n"):
-                found += os.read(from_front, 1 << 20)
-            return bytes(found[:-1])
-
         _, envelope = await asyncio.gather(asyncio.to_thread(write), front.receive_envelope())
         assert envelope.message.raw == raw
-        reading = asyncio.ensure_future(asyncio.to_thread(read))
-        await front.send_envelope(to_client(envelope.message))
+        reading = asyncio.ensure_future(read_line(from_front))
+        await front.send(envelope.message)
         assert await reading == raw
 
 

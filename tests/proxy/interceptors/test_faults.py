@@ -7,7 +7,7 @@ from collections import Counter
 from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Verdict
 from folkmoot.proxy.interceptors.faults import LONGEST, NEVER
-from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, used
+from tests.proxy.rules.support import TO_CLIENT, Way, answer, blocks, call, notice, refusal, used
 
 
 def verdicts(name: str, options: str, times: int = 200) -> list[Verdict]:
@@ -39,14 +39,11 @@ def test_faults_come_as_often_as_they_are_to_and_the_same_for_the_same_seed():
 
 def test_each_fault_is_what_it_is_called():
     (failed,) = verdicts("faults", 'error = 1.0, message = "Oops."', 1)
-    assert isinstance(failed, Mock)
-    assert failed.error.message == "Oops."  # type: ignore[union-attr]
+    assert failed.error.message == "Oops."
     assert verdicts("faults", "drop = 1.0", 1) == [Delay(NEVER)]
-    (gone,) = verdicts("faults", "disconnect = 1.0", 1)
-    assert isinstance(gone, Block)
-    assert isinstance(gone.error, e.ServerUnreachable)
-    way = Way(used("faults", 'error = 1.0, message = "Oops."'))
-    assert isinstance(way.judge(notice("n")).verdict, Block)
+    gone = refusal(Way(used("faults", "disconnect = 1.0")).judge(call("x")))
+    assert isinstance(gone, e.ServerUnreachable)
+    assert blocks(Way(used("faults", 'error = 1.0, message = "Oops."')), notice("n"))
 
 
 def test_a_truncated_answer_is_an_answer_of_which_half_is_missing():

@@ -38,8 +38,7 @@ def test_members_by_name_are_replaced_at_any_depth_and_inside_json_in_a_text():
 
 def test_words_that_fit_a_pattern_are_replaced_within_a_text():
     options = 'patterns = ["sk-*", "ghp_*"]'
-    text = 'key=sk-123456, token "ghp_abc" and task-9'
-    assert result(options, {"text": text}) == {
+    assert result(options, {"text": 'key=sk-123456, token "ghp_abc" and task-9'}) == {
         "text": 'key=[redacted], token "[redacted]" and task-9'
     }
 
@@ -49,8 +48,7 @@ def test_errors_are_cleaned_and_what_a_call_names_stays():
     failed = Response(id=1, error=ErrorObject(-1, "bad key sk-1", {"k": ["sk-2"]}))
     error = way.judge(failed, TO_CLIENT).envelope.message.error
     assert (error.message, error.data) == ("bad key [redacted]", {"k": ["[redacted]"]})
-    called = way.judge(call("sk-tool", {"name": "ann", "x": "sk-3"})).envelope.message
-    assert called.params == {
+    assert way.judge(call("sk-tool", {"name": "ann", "x": "sk-3"})).envelope.message.params == {
         "name": "sk-tool",
         "arguments": {"name": "[redacted]", "x": "[redacted]"},
     }

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
-from tests.proxy.rules.support import TO_SERVER, Way, call, request, used
+from folkmoot.core.verdict import CONTINUE, Mock, Verdict
+from tests.proxy.rules.support import TO_SERVER, Way, call, refusal, request, used
 
 OBJECT = {
     "type": "object",
@@ -29,7 +29,6 @@ def way(options: str = "", when: str = "", tools: Any = TOOLS) -> Way:
 
 
 def said(verdict: Verdict) -> str:
-    assert isinstance(verdict, Mock)
     assert verdict.result["isError"] is True
     return str(verdict.result["content"][0]["text"])
 
@@ -53,9 +52,7 @@ def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client(
 
     assert answered({"content": [], "structuredContent": {"path": "/x"}}) is CONTINUE
     for wrong in ({"content": [], "structuredContent": {"path": 1}}, {"content": []}):
-        verdict = answered(wrong)
-        assert isinstance(verdict, Block)
-        assert isinstance(verdict.error, e.ServerAnswerInvalid)
+        assert isinstance(refusal(checked.asked(call("add"), wrong)), e.ServerAnswerInvalid)
     assert answered({"content": [], "isError": True}) is CONTINUE
     assert answered({"resultType": "input_required"}) is CONTINUE
     assert checked.asked(call("read", {"path": "/x"}), {"content": []}).verdict is CONTINUE
@@ -74,8 +71,8 @@ def test_each_session_goes_by_its_own_list_and_a_later_page_adds_to_it():
     assert checked.judge(call("read", {}), TO_SERVER, "other").verdict is CONTINUE
     more = [{"name": "write", "inputSchema": OBJECT}]
     checked.asked(request("tools/list", {"cursor": "2"}), {"tools": more})
-    assert isinstance(checked.judge(call("write", {})).verdict, Mock)
-    assert isinstance(checked.judge(call("read", {})).verdict, Mock)
+    for tool in ("write", "read"):
+        assert said(checked.judge(call(tool, {})).verdict)
 
 
 def test_calls_of_tools_that_were_never_listed_pass_or_not_as_asked():
@@ -98,8 +95,7 @@ def test_what_is_changed_later_is_checked_again():
     checked = Way(text)
     checked.asked(request("tools/list"), {"tools": TOOLS})
     ruling = checked.judge(call("read", {"path": "/x"}))
-    assert isinstance(ruling.verdict, Mock)
-    assert ruling.by == "it"
+    assert (type(ruling.verdict), ruling.by) == (Mock, "it")
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "http://127.0.0.1:9/schema"}, {"type": 5}, 7])

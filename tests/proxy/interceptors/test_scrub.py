@@ -73,8 +73,7 @@ def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name):
 )
 def test_what_is_said_in_good_faith_is_left_alone(text):
     assert scrubbed(text) == (text, [])
-    ruling = listed("mark", tool(text))
-    assert ruling.envelope.message.raw is not None
+    assert listed("mark", tool(text)).envelope.message.raw is not None
 
 
 @pytest.mark.parametrize(
@@ -122,19 +121,13 @@ def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(caplog):
     assert ".ssh" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("method", "member"),
-    [
-        ("prompts/list", "prompts"),
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-    ],
-)
-def test_prompts_and_resources_are_scrubbed_too(method, member):
+def test_prompts_and_resources_are_scrubbed_too():
     way = Way(used("scrub-descriptions"))
     listed = [{"name": "x", "description": POISONED["zero-width"]}]
-    ruling = way.asked(request(method), {member: listed})
-    assert "[removed: zero-width]" in ruling.envelope.message.result[member][0]["description"]
+    templates = "resources/templates/list", "resourceTemplates"
+    for method, member in (("prompts/list", "prompts"), ("resources/list", "resources"), templates):
+        (left,) = way.asked(request(method), {member: listed}).envelope.message.result[member]
+        assert "[removed: zero-width]" in left["description"]
 
 
 def test_the_instructions_of_a_server_are_scrubbed():

@@ -75,8 +75,7 @@ def message(body: dict[str, Any]) -> ProtocolMessage:
 
 
 def request(tool: str, arguments: Any = None) -> Request:
-    params = {"name": tool, "arguments": arguments}
-    return Request(id=1, method="tools/call", params=params)
+    return Request(id=1, method="tools/call", params={"name": tool, "arguments": arguments})
 
 
 def redacted(body: dict[str, Any], *, by: TapeRedactor | None = None, **more: Any) -> Any:
@@ -84,4 +83,4 @@ def redacted(body: dict[str, Any], *, by: TapeRedactor | None = None, **more: An
     given = message(body)
     raw, places = (by or redactor()).message(given, **more)
     assert (raw is None) == (not places)
-    return msgspec.json.decode(given.raw if raw is None else raw)  # type: ignore[arg-type]
+    return msgspec.json.decode(given.raw if raw is None else raw)

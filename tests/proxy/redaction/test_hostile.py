@@ -116,7 +116,6 @@ def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given):
     params = {"name": "x", "arguments": [given()]}
     many = message({"id": 1, "method": "tools/call", "params": params})
     raw, places = redactor().message(many)
-    assert raw is not None
     assert places
     assert len(raw) < 3 * len(encode_message(many))
     for left in (b"code=a", b"=b", b"sk_abcdefgh", b'"password":3'):
@@ -127,7 +126,6 @@ def test_paths_cost_little_where_they_do_not_lead():
     many = message({"id": 1, "method": "x", "params": {"a": [{"b": n} for n in range(20_000)]}})
     by = redactor(paths=[f"$..x{n}..b{n}" for n in range(30)] + ["$.params.a[7].b"])
     before = time.process_time()
-    raw, places = by.message(many)
+    _, places = by.message(many)
     assert time.process_time() - before < 3
     assert [place.path for place in places] == ["$.params.a[7].b"]
-    assert raw is not None

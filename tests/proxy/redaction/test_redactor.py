@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from base64 import b64encode
 from typing import Any
@@ -30,31 +31,6 @@ def mark(secret: str, by: TapeRedactor | None = None) -> str:
     result = redacted({"id": 1, "result": {"password": secret}}, by=by)["result"]["password"]
     assert PLACEHOLDER.fullmatch(result)
     return str(result)
-
-
-def test_a_message_without_secrets_is_left_alone():
-    plain = message(
-        {
-            "id": 7,
-            "method": "tools/call",
-            "params": {
-                "name": "search",
-                "arguments": {"key": "b", "max_tokens": 5, "date": "2026-01-02", "n": 2**70},
-                "_meta": {"progressToken": "p-1"},
-            },
-        }
-    )
-    assert redactor().message(plain) == (None, ())
-
-
-def test_the_folder_of_an_environment_is_no_password():
-    env = {"PWD": "/home/ann", "OLDPWD": "/home", "HOME": "/home/ann"}
-    pairs = [{"name": "PWD", "value": "/home/ann"}]
-    plain = message({"id": 7, "result": {"env": env, "pairs": pairs}})
-    assert redactor().message(plain) == (None, ())
-    for name in ("pwd", "DB_PWD", "userPwd"):
-        told = redacted({"id": 1, "result": {name: "hunter2"}})["result"][name]
-        assert PLACEHOLDER.fullmatch(told)
 
 
 @SOME
@@ -103,7 +79,6 @@ def test_what_was_redacted_before_stays_as_it_is(secret, text):
         "result": {"content": [{"type": "text", "text": text.format(secret)}], "token": secret},
     }
     once, _ = redactor().message(message(body))
-    assert once is not None
     for by in redactor(), TapeRedactor(b"another" * 8):
         assert by.message(decode_message(once)) == (None, ())
 
@@ -136,8 +111,10 @@ def test_a_message_with_very_many_secrets_tells_of_some_and_leaves_out_all():
 
 def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
     given = {"password": 12345678, "tokens": ["a", 2, None, True], "secrets": {"a": "b", "c": 1.5}}
+    given |= {"pwd": "hunter2", "DB_PWD": "hunter2", "userPwd": "hunter2"}
     found = redacted({"method": "x", "params": given})["params"]
-    assert PLACEHOLDER.fullmatch(found["password"])
+    for name in ("password", "pwd", "DB_PWD", "userPwd"):
+        assert PLACEHOLDER.fullmatch(found[name])
     assert PLACEHOLDER.fullmatch(found["tokens"][0])
     assert found["tokens"][2:] == [None, True]
     assert all(map(PLACEHOLDER.fullmatch, found["secrets"].values()))
@@ -146,6 +123,9 @@ def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
 @pytest.mark.parametrize(
     "given",
     [
+        {"arguments": {"key": "b", "date": "2026-01-02", "n": 2**70}, "_meta": {}},
+        {"env": {"PWD": "/home/ann", "OLDPWD": "/home", "HOME": "/home/ann"}},
+        {"pairs": [{"name": "PWD", "value": "/home/ann"}]},
         {"max_tokens": 100, "tokens": 7},
         {"token": None, "password": True, "secret": ""},
         {"properties": {"token": {"type": "string", "description": "What opens it."}}},
@@ -155,7 +135,7 @@ def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
     ],
 )
 def test_what_only_sounds_like_a_secret_stays(given):
-    assert redacted({"method": "x", "params": given})["params"] == given
+    assert redactor().message(message({"id": 7, "method": "x", "params": given})) == (None, ())
 
 
 def test_definitions_keep_their_descriptions():
@@ -198,26 +178,20 @@ def test_credentials_of_a_connection_are_found_wherever_they_turn_up():
 
 def test_headers_keep_their_order_and_what_opens_nothing():
     wrapped = b64encode(b"file:///a?token=opaque")
-    headers = Headers.of(
-        [
-            ("Accept", "text/plain"),
-            ("Authorization", "Basic dXNlcjpwYXNz"),
-            ("WWW-Authenticate", 'Bearer resource_metadata="https://a.example/x"'),
-            ("X-Api-Key", "k"),
-            ("Cookie", "a=b"),
-            ("Mcp-Name", f"=?base64?{wrapped.decode()}?="),
-            ("Mcp-Method", "tools/call"),
-        ]
-    )
-    found = redactor().headers(headers)
-    assert [name for name, _ in found] == [name for name, _ in headers]
-    values = dict(found.pairs)
-    assert values["accept"] == "text/plain"
-    assert values["authorization"].startswith("Basic [redacted:")
-    assert values["www-authenticate"] == 'Bearer resource_metadata="https://a.example/x"'
-    assert PLACEHOLDER.fullmatch(values["x-api-key"])
-    assert PLACEHOLDER.fullmatch(values["cookie"])
-    assert values["mcp-name"].startswith("file:///a?token=[redacted:")
+    mark = r"\[redacted:[^]]*\]"
+    told = {
+        "accept": ("text/plain", "text/plain"),
+        "authorization": ("Basic dXNlcjpwYXNz", f"Basic {mark}"),
+        "www-authenticate": ('Bearer resource_metadata="https://a/x"',) * 2,
+        "x-api-key": ("k", mark),
+        "cookie": ("a=b", mark),
+        "mcp-name": (f"=?base64?{wrapped.decode()}?=", rf"file:///a\?token={mark}"),
+        "mcp-method": ("tools/call", "tools/call"),
+    }
+    found = redactor().headers(Headers.of([(name, given) for name, (given, _) in told.items()]))
+    assert [name for name, _ in found] == list(told)
+    for name, value in found.pairs:
+        assert re.fullmatch(told[name][1], value)
     plain = Headers.of([("accept", "a")])
     assert redactor().headers(plain) is plain
 
@@ -265,11 +239,7 @@ def test_a_message_stays_a_message_whatever_is_configured():
         {"id": 1, "method": "x"},
     ):
         raw, _ = by.message(message(body))
-        assert raw is not None
         decode_message(raw)
-
-
-def test_a_path_that_is_none_is_refused():
     with pytest.raises(e.PathSyntax):
         redactor(paths=["params.x"])
 
@@ -313,8 +283,7 @@ def test_bytes_that_are_ours_are_redacted_too():
 )
 def test_a_secret_in_a_long_text_is_found_wherever_it_stands(secret, before, behind, form):
     text = "key İ " + "so it goes. " * (before // 12) + form.format(secret) + " and" * behind
-    found = redactor().text(text)
-    assert found == text.replace(secret, mark(secret))
+    assert redactor().text(text) == text.replace(secret, mark(secret))
 
 
 def test_a_secret_that_is_long_itself_goes_whole():

@@ -81,32 +81,18 @@ def tape(*script: Said) -> Tape:
     """A tape on which each line was said a second after the one before."""
     entries = []
     for number, said in enumerate(script, 1):
-        about = {"session": None, "transport": TransportContext.stdio(1), **said.about}
-        session = (
-            SessionContext()
-            if about["session"] is None
-            else SessionContext(SessionId(about["session"]))
-        )
+        session, changed = said.about.get("session"), said.about.get("at_server")
         context = MessageContext(
             TimingContext(float(number), float(number)),
             SIDES[said.side],
-            session,
-            about["transport"],
+            SessionContext(session and SessionId(session)),
+            said.about.get("transport", TransportContext.stdio(1)),
         )
-        at_server = about.get("at_server")
-        entries.append(
-            TapeEntry(
-                number,
-                MessageEnvelope(message(said), context),
-                at_server=None if at_server is None else message(at_server),
-                verdict=about.get("verdict"),
-            )
-        )
-    return Tape(
-        Header(1, "t", "2026-01-01T00:00:00Z", "test", TapeSide("stdio"), TapeSide("stdio")),
-        entries,
-        [],
-    )
+        envelope = MessageEnvelope(message(said), context)
+        entry = TapeEntry(number, envelope, changed and message(changed), said.about.get("verdict"))
+        entries.append(entry)
+    side = TapeSide("stdio")
+    return Tape(Header(1, "t", "2026-01-01T00:00:00Z", "test", side, side), entries, [])
 
 
 class Ticking(SystemClock):

@@ -23,14 +23,14 @@ def prompter(
 
 def given(found: Prompter, *asked: Said) -> list[Any]:
     return [
-        found.call_for(message(each)).beats[0].message.result["content"][0]["text"]  # type: ignore[arg-type]
+        found.call_for(message(each)).beats[0].message.result["content"][0]["text"]
         for each in asked
     ]
 
 
 def refused(found: Prompter, asked: Said) -> e.TapeExhausted:
     with pytest.raises(e.TapeExhausted) as raised:
-        found.call_for(message(asked))  # type: ignore[arg-type]
+        found.call_for(message(asked))
     return raised.value
 
 
@@ -121,7 +121,7 @@ def test_a_notification_gets_its_turn_by_its_method():
         tells("notifications/message", {"data": "up"}),
     )
     live = message(tells("notifications/initialized"))
-    first, second = found.cue_for(live), found.cue_for(live)  # type: ignore[arg-type]
+    first, second = found.cue_for(live), found.cue_for(live)
     assert len(first.beats) == 1
     assert second is None
 

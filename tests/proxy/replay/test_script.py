@@ -100,8 +100,7 @@ def test_what_follows_a_request_that_was_taken_back_is_not_part_of_it():
         tells("notifications/roots/list_changed", side="client"),
         tells("notifications/message", {"data": "hm"}),
     )
-    assert found.calls[0].beats == ()
-    assert said(found.cues[0]) == [("message", 1.0)]
+    assert (found.calls[0].beats, said(found.cues[0])) == ((), [("message", 1.0)])
 
 
 def test_equal_ids_of_two_sessions_are_two_requests():
@@ -126,8 +125,7 @@ def test_what_an_interceptor_stopped_is_told_as_the_client_saw_it():
     )
     first, second = found.calls
     assert first.beats[0].message.error.message == "no"
-    assert second.beats[0].message.error.message == "scrubbed"
-    assert len(second.beats) == 1
+    assert (second.beats[0].message.error.message, len(second.beats)) == ("scrubbed", 1)
 
 
 def test_messages_of_a_subscription_belong_to_the_request_that_opened_it():

@@ -25,44 +25,46 @@ def call(**more: Any) -> dict[str, Any]:
     return {"name": "echo", "arguments": {"a": 1, "b": 2}, **more}
 
 
-def test_arguments_are_compared_whatever_the_order_of_their_members():
-    other = {"arguments": {"b": 2, "a": 1}, "name": "echo"}
-    assert alike(Mode.ARGUMENTS, "tools/call", call(), other)
-    assert alike(Mode.EXACT, "tools/call", call(), other)
+ARGUMENTS, EXACT, ORDER = Mode.ARGUMENTS, Mode.EXACT, Mode.ORDER
+TRACED = call(_meta={"trace": "x"})
+ACCEPTS, DECLINES = (
+    call(inputResponses={"q": {"action": action}}, requestState="s")
+    for action in ("accept", "decline")
+)
 
 
-def test_a_number_of_another_type_is_another_argument():
-    other = {"name": "echo", "arguments": {"a": 1.0, "b": 2}}
-    assert not alike(Mode.ARGUMENTS, "tools/call", call(), other)
-
-
-def test_what_is_said_beside_the_arguments_counts_only_where_all_must_be_equal():
-    traced = call(_meta={"trace": "x"})
-    assert alike(Mode.ARGUMENTS, "tools/call", call(), traced)
-    assert not alike(Mode.EXACT, "tools/call", call(), traced)
-
-
-def test_a_progress_token_never_counts():
-    one, other = call(_meta={"progressToken": 1, "t": 1}), call(_meta={"progressToken": 2, "t": 1})
-    assert alike(Mode.EXACT, "tools/call", one, other)
-    assert alike(Mode.EXACT, "tools/call", call(_meta={"progressToken": 1}), call())
-
-
-def test_arguments_that_are_missing_are_none():
-    one, other = {"name": "now"}, {"name": "now", "arguments": {}}
-    assert alike(Mode.ARGUMENTS, "tools/call", one, other)
-    assert alike(Mode.ARGUMENTS, "tools/list", None, {"cursor": None})
-    assert not alike(Mode.ARGUMENTS, "tools/list", None, {"cursor": "2"})
+@pytest.mark.parametrize(
+    ("modes", "one", "other", "same"),
+    [
+        ((ARGUMENTS, EXACT), call(), {"arguments": {"b": 2, "a": 1}, "name": "echo"}, True),
+        # A number of another type is another argument.
+        ((ARGUMENTS,), call(), call(arguments={"a": 1.0, "b": 2}), False),
+        # What is said beside the arguments counts only where all must be equal.
+        ((ARGUMENTS,), call(), TRACED, True),
+        ((EXACT,), call(), TRACED, False),
+        # A progress token never counts.
+        ((EXACT,), call(_meta={"progressToken": 1, "t": 1}), call(_meta={"t": 1}), True),
+        ((EXACT,), call(_meta={"progressToken": 1}), call(), True),
+        # Arguments that are missing are none.
+        ((ARGUMENTS,), {"name": "now"}, {"name": "now", "arguments": {}}, True),
+        ((ARGUMENTS,), {}, {"cursor": None}, True),
+        ((ARGUMENTS,), {}, {"cursor": "2"}, False),
+        # In order, only the method counts.
+        ((ORDER,), call(), {"name": "other"}, True),
+        # Of answers to a server only what they are answers to counts.
+        ((ARGUMENTS,), ACCEPTS, DECLINES, True),
+        ((ARGUMENTS,), ACCEPTS, call(), False),
+    ],
+)
+def test_a_call_is_the_same_by_what_its_mode_compares(modes, one, other, same):
+    method = "tools/call" if one else "tools/list"
+    assert [alike(mode, method, one or None, other) for mode in modes] == [same] * len(modes)
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_one_greeting_is_as_good_as_another(mode):
     one, other = {"clientInfo": {"name": "a"}}, {"clientInfo": {"name": "b"}}
     assert alike(mode, "initialize", one, other)
-
-
-def test_in_order_only_the_method_counts():
-    assert alike(Mode.ORDER, "tools/call", call(), {"name": "other"})
 
 
 @pytest.mark.parametrize("mode", [Mode.EXACT, Mode.ARGUMENTS])
@@ -72,17 +74,6 @@ def test_a_secret_that_was_not_recorded_is_whatever_stands_there(mode):
     assert alike(mode, "tools/call", recorded, live)
     live["arguments"] = {"user": "bob", "token": "Bearer abc!"}
     assert not alike(mode, "tools/call", recorded, live)
-
-
-def test_of_answers_to_a_server_only_what_they_are_answers_to_counts():
-    one = call(inputResponses={"q": {"action": "accept"}}, requestState="s")
-    assert alike(
-        Mode.ARGUMENTS,
-        "tools/call",
-        one,
-        call(inputResponses={"q": {"action": "decline"}}, requestState="s"),
-    )
-    assert not alike(Mode.ARGUMENTS, "tools/call", one, call())
 
 
 def test_a_request_is_named_after_what_it_is_about():

@@ -23,24 +23,12 @@ from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay.conversation import ProxyConversation
 from folkmoot.relay.steps import Steps
+from tests.clocks import StillClock as Clock
 
 T = TypeVar("T")
 
 TO_SERVER = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 1_000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
 
 
 def envelope(
@@ -53,9 +41,7 @@ def envelope(
 def request(method: str, params: Any = None, number: int | str = 1) -> Request:
     """A request as it came, with its bytes."""
     members = {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
-    message = decode_message(encode(members))
-    assert isinstance(message, Request)
-    return message
+    return decode_message(encode(members))
 
 
 def call(tool: str, arguments: Any = None, number: int | str = 1) -> Request:
@@ -68,9 +54,7 @@ def notice(method: str, params: Any = None) -> Notification:
 
 def answer(result: Any, number: int | str = 1) -> Response:
     """An answer as it came, with its bytes."""
-    message = decode_message(encode({"jsonrpc": "2.0", "id": number, "result": result}))
-    assert isinstance(message, Response)
-    return message
+    return decode_message(encode({"jsonrpc": "2.0", "id": number, "result": result}))
 
 
 def loaded(text: str, clock: Clock | None = None, **more: Any) -> Rules:
@@ -86,7 +70,7 @@ def at_once(saying: Coroutine[Any, Any, T]) -> T:
     try:
         saying.send(None)
     except StopIteration as said:
-        return said.value  # type: ignore[no-any-return]
+        return said.value
     raise AssertionError("it waits for something")
 
 
@@ -133,6 +117,17 @@ def used(name: str, options: str = "", when: str = "") -> str:
 def blocked(when: str) -> str:
     """A rule that blocks what a condition says."""
     return f'[[rule]]\nname = "it"\nwhen = {{ {when} }}\naction = "block"\n'
+
+
+def blocks(way: Way, message: Any, *where: Any) -> bool:
+    """Whether a message is stopped on its way, from a side and in a session."""
+    return isinstance(way.judge(message, *where).verdict, Block)
+
+
+def refusal(ruling: Ruling) -> Any:
+    """Why a message was stopped."""
+    assert isinstance(ruling.verdict, Block)
+    return ruling.verdict.error
 
 
 def stopped_by(ruling: Ruling) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, encode_message
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock
-from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, request, stopped_by
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    Way,
+    answer,
+    call,
+    notice,
+    refusal,
+    request,
+    stopped_by,
+)
 
 
 def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
@@ -13,12 +22,10 @@ def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
 
 
 def test_block_stops_with_its_words_and_its_number():
-    verdict = Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")).verdict
-    assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, e.BlockedByInterceptor)
-    told = verdict.error.as_jsonrpc()
-    assert (told["code"], told["message"]) == (-32042, "Not here.")
-    assert told["data"] == {"code": "blocked", "rule": "it"}
+    error = refusal(Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")))
+    assert isinstance(error, e.BlockedByInterceptor)
+    data = {"code": "blocked", "rule": "it"}
+    assert error.as_jsonrpc() == {"code": -32042, "message": "Not here.", "data": data}
     assert e.BlockedByInterceptor.jsonrpc == -32003
 
 
@@ -55,8 +62,7 @@ def test_modify_touches_only_what_a_message_has():
     assert way.judge(request("ping")).envelope.message.params == {"x": 1}
     assert way.judge(answer({"z": 0}), TO_CLIENT).envelope.message.result == {"z": 0, "y": 2}
     failed = Response(id=1, error=ErrorObject(-1, "No."))
-    changed = way.judge(failed, TO_CLIENT).envelope.message
-    assert changed.error == ErrorObject(-1, "No.", 3)
+    assert way.judge(failed, TO_CLIENT).envelope.message.error == ErrorObject(-1, "No.", 3)
     unchanged = answer({"y": 2})
     same = Way(rule("modify", 'remove = ["$.result.nothing"]')).judge(unchanged, TO_CLIENT)
     assert same.envelope.message.raw == unchanged.raw
@@ -66,7 +72,7 @@ def test_modify_touches_only_what_a_message_has():
 def test_delay_is_fixed_or_between_two_times():
     assert Way(rule("delay", "seconds = 1.5")).judge(call("x")).verdict == Delay(1.5)
     way = Way(rule("delay", "seconds = [0.5, 2]\nseed = 1"))
-    drawn = [way.judge(call("x")).verdict.seconds for _ in range(20)]  # type: ignore[union-attr]
+    drawn = [way.judge(call("x")).verdict.seconds for _ in range(20)]
     assert all(0.5 <= each <= 2 for each in drawn)
     assert len(set(drawn)) > 1
 

@@ -21,6 +21,7 @@ from tests.proxy.rules.support import (
     answer,
     at_once,
     blocked,
+    blocks,
     call,
     envelope,
     loaded,
@@ -32,7 +33,7 @@ READ = call("read_file", {"path": "/etc/passwd", "level": 9, "tags": ["a", "b"],
 
 
 def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
-    return isinstance(Way(blocked(when), **more).judge(message, *way).verdict, Block)
+    return blocks(Way(blocked(when), **more), message, *way)
 
 
 @pytest.mark.parametrize(
@@ -40,15 +41,12 @@ def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
     [
         "",
         'direction = "client_to_server"',
-        'direction = ["server_to_client", "client_to_server"]',
         'type = "request"',
         'method = "tools/call"',
         'method = "tools/*"',
         'method = ["ping", "tools/call"]',
-        'tool = "read_file"',
         'tool = "read_*"',
         'tool = ["x", "*file"]',
-        'session = "s1"',
         'session = "s*"',
         'kind = "mcp.request.tools/call:read_*"',
         'kind = "mcp.*"',
@@ -63,12 +61,9 @@ def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
         'path = "$.params.arguments.level", is = 9.0',
         'path = "$.params.arguments.level", in = [1, 9]',
         'path = "$.params.arguments.tags[*]", is = "b"',
-        'path = "$.params.arguments.tags[1]", is = "b"',
         'path = "$.params.arguments.tags", contains = "a"',
         'path = "$.params.arguments.deep", contains = "x"',
         'path = "$.params.arguments.deep", is = { x = 1 }',
-        'path = "$.params.*.*", is = 9',
-        """path = "$['params']['name']", is = "read_file" """,
         'path = "$.params.arguments.level", exists = true',
         'path = "$.params.arguments.nowhere", exists = false',
         'all = [{ method = "tools/call" }, { tool = "read_*" }]',
@@ -76,7 +71,6 @@ def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
         'not = { tool = "write_*" }',
         'not = { all = [{ tool = "read_*" }, { session = "other" }] }',
         'not = { any = [{ type = "response" }, { direction = "server_to_client" }] }',
-        'method = "tools/call", not = { method = "ping" }',
     ],
 )
 def test_a_condition_holds(when):
@@ -93,20 +87,17 @@ def test_a_condition_holds(when):
         'tool = "Read_file"',
         'session = "s"',
         'kind = "mcp.request.tools/call:write_*"',
-        'kind = "mcp.notification.*"',
         'path = "$.params.arguments.path", is = "/etc"',
         'path = "$.params.arguments.path", gt = 1',
         'path = "$.params.arguments.level", is = true',
         'path = "$.params.arguments.level", is = "9"',
         'path = "$.params.arguments.level", gt = 5, lt = 8',
         'path = "$.params.arguments.tags[*]", is_not = "a"',
-        'path = "$.params.arguments.tags[2]", exists = true',
         'path = "$.params.arguments.nowhere", contains = "x"',
         'path = "$.result", exists = true',
         'all = [{ method = "tools/call" }, { tool = "write_*" }]',
         'any = [{ method = "ping" }, { tool = "write_*" }]',
         'not = { tool = "read_*" }',
-        'not = { method = "tools/*" }',
         'tool = "read_*", session = "other"',
     ],
 )
@@ -138,9 +129,9 @@ def test_no_spelling_of_a_tool_slips_past():
 def test_an_answer_goes_by_what_it_answers(when):
     way = Way(blocked(f'type = "response", {when}' if "type" not in when else when))
     way.judge(READ)
-    assert isinstance(way.judge(answer({"n": 2}), TO_CLIENT).verdict, Block)
+    assert blocks(way, answer({"n": 2}), TO_CLIENT)
     way.judge(request("prompts/get", {"name": "other"}, number="1"))
-    assert isinstance(way.judge(answer({"n": 0}, "1"), TO_CLIENT).verdict, Block) is False
+    assert not blocks(way, answer({"n": 0}, "1"), TO_CLIENT)
 
 
 def test_answers_are_told_apart_by_session_side_and_type_of_id():
@@ -149,17 +140,14 @@ def test_answers_are_told_apart_by_session_side_and_type_of_id():
     way.judge(request("ping", number=1), TO_SERVER, "two")
     way.judge(request("ping", number="1"), TO_SERVER, "one")
     way.judge(request("ping", number=1), TO_CLIENT, "one")
-    stopped = [
-        isinstance(way.judge(answer({}, number), direction, session).verdict, Block)
-        for number, direction, session in (
-            (1, TO_CLIENT, "two"),
-            ("1", TO_CLIENT, "one"),
-            (1, TO_SERVER, "one"),
-            (1, TO_CLIENT, "one"),
-            (1, TO_CLIENT, "one"),
-        )
-    ]
-    assert stopped == [False, False, False, True, False]
+    for number, *where, stopped in (
+        (1, TO_CLIENT, "two", False),
+        ("1", TO_CLIENT, "one", False),
+        (1, TO_SERVER, "one", False),
+        (1, TO_CLIENT, "one", True),
+        (1, TO_CLIENT, "one", False),
+    ):
+        assert blocks(way, answer({}, number), *where) is stopped
 
 
 def test_a_message_made_here_is_of_the_direction_internal():
@@ -218,13 +206,13 @@ def test_who_asks(when, who):
     }
     groups = {"ann": ("staff",)}
     way = Way(blocked(when), groups=lambda caller: groups.get(caller.name, ()))
-    stopped = set()
-    for name, caller in callers.items():
-        held = envelope(call("it"))
-        shown = MessageEnvelope(held.message, replace(held.context, caller=caller))
-        if isinstance(at_once(way.chain.judge(shown)).verdict, Block):
-            stopped.add(name)
-    assert stopped == who
+
+    def stops(caller: Principal | None) -> bool:
+        asked = envelope(call("it"))
+        shown = MessageEnvelope(asked.message, replace(asked.context, caller=caller))
+        return isinstance(at_once(way.chain.judge(shown)).verdict, Block)
+
+    assert {name for name, caller in callers.items() if stops(caller)} == who
 
 
 @pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])

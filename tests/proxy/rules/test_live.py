@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Hold
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.rules import Rules
-from tests.harness import run
+from tests.harness import reached, run
 from tests.proxy.rules.support import Clock, call, envelope
 
 LIMIT = '[[rule]]\nname = "few"\nuse = "rate-limit"\noptions = { per_minute = 1, burst = 2 }\n'
@@ -30,8 +29,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def stops(rules: Rules, tool: str) -> bool:
-    ruling = run(Chain(rules.interceptors).judge(envelope(call(tool))))
-    return isinstance(ruling.verdict, Block)
+    return isinstance(run(Chain(rules.interceptors).judge(envelope(call(tool)))).verdict, Block)
 
 
 def test_what_has_not_changed_keeps_what_it_counted(tmp_path):
@@ -72,11 +70,6 @@ async def test_a_message_that_waits_goes_on_under_the_rules_it_came_under(tmp_pa
     assert isinstance((await chain.judge(envelope(call("x")))).verdict, Block)
 
 
-async def until(so: Callable[[], bool]) -> None:
-    while not so():  # noqa: ASYNC110 - the test's own time limit bounds it
-        await asyncio.sleep(0.001)
-
-
 async def test_a_watched_file_is_followed_and_each_mistake_told_once(tmp_path, caplog):
     caplog.set_level(logging.INFO, "folkmoot.proxy")
 
@@ -88,13 +81,13 @@ async def test_a_watched_file_is_followed_and_each_mistake_told_once(tmp_path, c
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(rules.watch(0.001))
         written(path, STOP)
-        await until(lambda: len(rules.ruleset.rules) == 1)
+        await reached(lambda: len(rules.ruleset.rules) == 1)
         written(path, "[[rule")
-        await until(lambda: told("not changed") == 1)
+        await reached(lambda: told("not changed") == 1)
         path.unlink()
-        await until(lambda: told("not changed") == 2)
+        await reached(lambda: told("not changed") == 2)
         written(path, STOP + LIMIT)
-        await until(lambda: len(rules.ruleset.rules) == 2)
+        await reached(lambda: len(rules.ruleset.rules) == 2)
         watching.cancel()
     assert told("not changed") == 2
     reasons = [vars(record).get("error", "") for record in caplog.records]

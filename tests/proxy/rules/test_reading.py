@@ -27,7 +27,6 @@ HEAD = '[[rule]]\nname = "one"\n'
         (HEAD, "rule 1 'one' .*needs either 'action' or 'use'"),
         (HEAD + 'action = "block"\nuse = "redact"', "needs either 'action' or 'use'"),
         (HEAD + 'action = "blok"', "action 'blok' is not known; did you mean 'block'?"),
-        (HEAD + "action = 3", "action 3 is not known"),
         (HEAD + 'action = "block"\nmesage = "x"', "option 'mesage' is not known; .*'message'"),
         (HEAD + 'action = "block"\ncode = "x"', "option 'code': expected int"),
         (HEAD + 'action = "block"\noptions = {}', "'options' are for 'use'"),
@@ -37,7 +36,6 @@ HEAD = '[[rule]]\nname = "one"\n'
         (HEAD + 'action = "modify"\nremove = ["$.method"]', r"must begin with \$.params"),
         (HEAD + 'action = "modify"\nremove = ["$.params"]', r"must lead into \$.params"),
         (HEAD + 'action = "modify"\nremove = ["params"]', r"must start with \$"),
-        (HEAD + 'action = "modify"\nremove = ["$..x"]', "must begin with"),
         (HEAD + 'action = "delay"', "option 'seconds' is needed"),
         (HEAD + 'action = "delay"\nseconds = -1', "'seconds' must be a time from 0 to 3600"),
         (HEAD + 'action = "delay"\nseconds = [2, 1]', "'seconds' must be a time"),
@@ -46,7 +44,6 @@ HEAD = '[[rule]]\nname = "one"\n'
         (HEAD + 'action = "block"\nwhen = { tol = "x" }', "condition 'tol' .* mean 'tool'?"),
         (HEAD + 'action = "block"\nwhen = { tool = 3 }', "condition 'tool' must be a text"),
         (HEAD + 'action = "block"\nwhen = { direction = "up" }', "condition 'direction': 'up'"),
-        (HEAD + 'action = "block"\nwhen = { type = "reply" }', "condition 'type': 'reply'"),
         (HEAD + 'action = "block"\nwhen = { kind = "a b" }', "condition 'kind': 'a b' is no"),
         (HEAD + 'action = "block"\nwhen = { kind = "!mcp.*" }', "takes no '!'"),
         (HEAD + 'action = "block"\nwhen = { path = "$.x" }', "needs a comparison"),
@@ -83,29 +80,22 @@ def test_what_is_wrong_is_told_with_file_rule_and_place(text, expected):
     assert not caught.value.message.endswith("?.")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(e.RulesInvalid, match="cannot be read: No such file"):
-        Rules.load(tmp_path / "none.toml", clock=Clock())
-    path = tmp_path / "rules.toml"
-    path.write_bytes(b"# fine\n# \xff\n")
-    with pytest.raises(e.RulesInvalid, match="line 2 is not UTF-8"):
-        Rules.load(path, clock=Clock())
-    path.write_bytes(b"#" * (1024 * 1024 + 1))
-    with pytest.raises(e.RulesInvalid, match="more than 1,048,576 bytes"):
-        Rules.load(path, clock=Clock())
+def test_a_file_that_cannot_be_read_is_told_and_nobody_waits_for_a_pipe(tmp_path):
+    (tmp_path / "odd").write_bytes(b"# fine\n# \xff\n")
+    (tmp_path / "large").write_bytes(b"#" * (1024 * 1024 + 1))
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in {
+        "none": "cannot be read: No such file",
+        "odd": "line 2 is not UTF-8",
+        "large": "more than 1,048,576 bytes",
+        "pipe": "is not a file",
+    }.items():
+        with pytest.raises(e.RulesInvalid, match=why):
+            Rules.load(tmp_path / name, clock=Clock())
 
 
-def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path):
-    os.mkfifo(tmp_path / "rules.toml")
-    with pytest.raises(e.RulesInvalid, match="is not a file"):
-        Rules.load(tmp_path / "rules.toml", clock=Clock())
-
-
-def test_a_line_is_left_out_where_it_could_be_wrong():
+def test_a_line_is_left_out_where_it_could_be_wrong_and_an_empty_file_has_no_rules():
     text = f'{HEAD}action = "block"\nmessage = """\n[[rule]]\n"""\nextra = 1\n'
     with pytest.raises(e.RulesInvalid, match="rule 1 'one': option 'extra'"):
         loaded(text)
-
-
-def test_an_empty_file_has_no_rules():
     assert loaded("").ruleset.rules == ()

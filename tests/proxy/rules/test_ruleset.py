@@ -21,6 +21,7 @@ from tests.proxy.rules.support import (
     Clock,
     Way,
     answer,
+    at_once,
     call,
     envelope,
     notice,
@@ -30,14 +31,16 @@ from tests.proxy.rules.support import (
 MEANS = Means(Clock(), str)
 
 
-class Counts(Action):
-    """Notes which messages reach it."""
+class Asks(Action):
+    """Notes which messages reach it, or for which of them a condition holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, condition: Any = None) -> None:
         self.seen: list[Any] = []
+        self._condition = condition
 
     async def look(self, view: MessageView) -> Verdict:
-        self.seen.append(view.message)
+        if self._condition is None or self._condition.holds(view):
+            self.seen.append(view.message)
         return CONTINUE
 
 
@@ -79,34 +82,16 @@ MESSAGES: tuple[tuple[Any, Any], ...] = (
 @given(st.lists(CONDITIONS, min_size=1, max_size=4))
 def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens):
     """A rule that is found by index sees what it would see if each condition were asked whole."""
-
-    async def main() -> None:
-        actions = [Counts() for _ in whens]
-        rules = [rule(str(n), when, actions[n]) for n, when in enumerate(whens)]
-        together = RuleSet(rules, str)
-        for message, way in MESSAGES:
-            await together.judge(envelope(message, way))
-        for when, action in zip(whens, actions, strict=True):
-            condition, asked = compiled(when, MEANS), []
-            alone = RuleSet([rule("all", {}, Asks(condition, asked))], str)
-            for message, way in MESSAGES:
-                await alone.judge(envelope(message, way))
-            assert list(map(id, action.seen)) == list(map(id, asked))
-
-    run(main())
-
-
-class Asks(Action):
-    """Holds a condition against every message, whole."""
-
-    def __init__(self, condition: Any, asked: list[Any]) -> None:
-        self._condition = condition
-        self._asked = asked
-
-    async def look(self, view: MessageView) -> Verdict:
-        if self._condition.holds(view):
-            self._asked.append(view.message)
-        return CONTINUE
+    found = [Asks() for _ in whens]
+    asked = [Asks(compiled(when, MEANS)) for when in whens]
+    rules = [rule(str(n), when, found[n]) for n, when in enumerate(whens)]
+    whole = [rule(str(n), {}, each) for n, each in enumerate(asked)]
+    sets = RuleSet(rules, str), RuleSet(whole, str)
+    for message, way in MESSAGES:
+        for each in sets:
+            at_once(each.judge(envelope(message, way)))
+    for one, other in zip(found, asked, strict=True):
+        assert list(map(id, one.seen)) == list(map(id, other.seen))
 
 
 def test_made_up_methods_do_not_fill_memory():
@@ -128,7 +113,7 @@ class Foreign:
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         if isinstance(self._word, Exception):
             raise self._word
-        return self._word(envelope)  # type: ignore[no-any-return]
+        return self._word(envelope)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +151,6 @@ def test_asked_for_one_word_alone_it_gives_the_last_one():
 
     assert said() is CONTINUE
     changed = said(lambda it: Modify(replace(it.message, params={"name": "b"})))
-    assert isinstance(changed, Modify)
     assert changed.message.params == {"name": "b"}
     assert isinstance(said(lambda _: Delay(1.0)), Block)
 

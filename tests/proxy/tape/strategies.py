@@ -29,26 +29,13 @@ from folkmoot.core.transport import (
     WebSocketMetadata,
 )
 from folkmoot.core.verdict import Block, Delay, Mock, Modify
-from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
+from tests.clocks import StillClock
 from tests.core.strategies import IDS, JSON, OBJECTS, TEXT
 
 MOMENTS = st.floats(min_value=0, max_value=2e9, allow_nan=False)
 MAYBE_TEXT = st.none() | TEXT
 NAMES = st.sampled_from(["tools/call", "tools/list", "notifications/cancelled", "ping", "x/é"])
-
-
-class Watch:
-    """A clock that a test sets."""
-
-    def __init__(self, now: float = 1_760_000_000.25) -> None:
-        self.at = now
-
-    def now(self) -> float:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at
 
 
 @st.composite
@@ -142,7 +129,7 @@ plain = st.lists(
 def opened(path: Path, **more: Any) -> TapeRecorder:
     """A tape that is written without being redacted, unless told otherwise."""
     side = TapeSide("stdio")
-    made = {"clock": Watch(), "client": side, "server": side, "program": "p", "redactor": None}
+    made = {"clock": StillClock(), "client": side, "server": side, "program": "p", "redactor": None}
     return TapeRecorder.open(path, **{**made, **more})
 
 
@@ -150,17 +137,14 @@ def record(
     path: Path,
     said: Sequence[Carried],
     *,
-    redactor: TapeRedactor | None = None,
-    compress: bool | None = None,
     reason: str = "closed",
     sizes: list[int] | None = None,
+    **more: Any,
 ) -> Path:
     """Record a conversation in a new file; `sizes` are those of the file after each message."""
     path.unlink(missing_ok=True)
     server = TapeSide("http", "https://mcp.example/mcp")
-    recorder = opened(
-        path, server=server, program="folkmoot 0", redactor=redactor, compress=compress
-    )
+    recorder = opened(path, server=server, program="folkmoot 0", **more)
     for one in said:
         recorder.note(one)
         recorder.commit()

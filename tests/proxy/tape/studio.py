@@ -16,7 +16,6 @@ from folkmoot.core.session import ANONYMOUS, SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Modify
-from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from tests.proxy.tape.strategies import opened
 
@@ -61,9 +60,7 @@ class Studio:
         asked = {"id": number, "method": method}
         self.say(direction, asked if params is None else {**asked, "params": params})
         self.wait(took)
-        said = (
-            {"error": error} if error is not None else {"result": {} if result is None else result}
-        )
+        said = {"result": result or {}} if error is None else {"error": error}
         self.say(direction.reverse(), {"id": number, **said})
 
     def tool(self, number: int, name: str, text: str, *, took: float = 0.01, failed: bool = False,
@@ -88,17 +85,10 @@ class StudioClock:
 
 
 @contextmanager
-def recording(
-    path: Path,
-    *,
-    redactor: TapeRedactor | None = None,
-    server: TapeSide = SERVER,
-    end: bool = True,
-) -> Iterator[Studio]:
+def recording(path: Path, *, end: bool = True, **more: Any) -> Iterator[Studio]:
     """A tape that is recorded in the block, and then ended unless it is not to be."""
     clock = StudioClock()
-    program = "folkmoot 0.1.0"
-    recorder = opened(path, clock=clock, server=server, program=program, redactor=redactor)
+    recorder = opened(path, clock=clock, program="folkmoot 0.1.0", **{"server": SERVER, **more})
     yield Studio(recorder, clock)
     if end:
         recorder.close()
@@ -129,8 +119,7 @@ def conversation(path: Path, **options: Any) -> Path:
         handshake(studio)
         studio.tool(2, "echo", "Echo: hello", took=0.005, message="hello")
         slow = {"name": "slow", "arguments": {}, "_meta": {"progressToken": 7}}
-        asked = {"id": 3, "method": "tools/call", "params": slow}
-        studio.say(TO_SERVER, asked)
+        studio.say(TO_SERVER, {"id": 3, "method": "tools/call", "params": slow})
         studio.wait(0.5)
         progress = {"progressToken": 7, "progress": 1, "total": 2, "message": "half"}
         studio.say(TO_CLIENT, {"method": "notifications/progress", "params": progress})
@@ -144,11 +133,8 @@ def conversation(path: Path, **options: Any) -> Path:
         studio.call(5, "tools/call", {"name": "boom"}, took=0.001,
                     error={"code": -32602, "message": "Unknown tool: boom"})  # fmt: skip
         stopped = e.BlockedByInterceptor("rm is not allowed here.")
-        deny = {
-            "id": 6,
-            "method": "tools/call",
-            "params": {"name": "rm", "arguments": {"path": "/"}},
-        }
+        removing = {"name": "rm", "arguments": {"path": "/"}}
+        deny = {"id": 6, "method": "tools/call", "params": removing}
         studio.say(TO_SERVER, deny, verdict=Block(stopped), by="deny")
         studio.say(TO_CLIENT, {"id": 6, "error": stopped.as_jsonrpc()})
         changed = decode_message(

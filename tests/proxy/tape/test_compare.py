@@ -117,8 +117,7 @@ def test_calls_on_one_tape_only_are_told(changes):
         studio.tool(2, "add", "x", n=1)
         studio.tool(3, "echo", "x", n=4)
 
-    found = [(c.what, c.name, c.a, c.b, c.params["arguments"]) for c in changes(a, b)]
-    assert found == [
+    assert [(c.what, c.name, c.a, c.b, c.params["arguments"]) for c in changes(a, b)] == [
         ("only_a", "echo", 1, None, {"n": 1}),
         ("only_a", "echo", 3, None, {"n": 2}),
         ("only_b", "echo", None, 1, {"n": 3}),

@@ -36,8 +36,7 @@ def test_there_is_a_difference_exactly_where_values_are_not_the_same(a, b):
 
 def test_each_place_that_differs_is_named_with_both_sides():
     a = {"result": {"a": 1, "gone": True, "list": [1, 2]}}
-    b = {"result": {"a": 2, "list": [1, 2, 3], "new": None}}
-    assert differences(a, b) == [
+    assert differences(a, {"result": {"a": 2, "list": [1, 2, 3], "new": None}}) == [
         Difference("$.result.a", 1, 2),
         Difference("$.result.gone", True, UNSET),
         Difference("$.result.list[2]", UNSET, 3),
@@ -45,39 +44,33 @@ def test_each_place_that_differs_is_named_with_both_sides():
     ]
 
 
-def test_numbers_of_another_type_differ():
-    assert differences({"a": 1}, {"a": 1.0}) == [Difference("$.a", 1, 1.0)]
-    assert differences({"a": 1}, {"a": True}) == [Difference("$.a", 1, True)]
+ECHO, ADD, X = {"name": "echo"}, {"name": "add"}, {"name": "x", "n": 1}
 
 
-def test_items_that_have_names_are_compared_by_name():
-    a = {"tools": [{"name": "echo"}, {"name": "add", "title": "Add"}]}
-    b = {"tools": [{"name": "now"}, {"name": "echo"}, {"name": "add", "title": "Sum"}]}
-    assert differences(a, b) == [
-        Difference('$.tools["add"].title', "Add", "Sum"),
-        Difference('$.tools["now"]', UNSET, {"name": "now"}),
-    ]
-
-
-def test_another_order_of_named_items_is_one_difference():
-    a = [{"name": "echo"}, {"name": "add"}]
-    assert differences(a, a[::-1]) == [Difference("$", ("echo", "add"), ("add", "echo"))]
-
-
-def test_items_whose_names_are_not_their_own_are_compared_by_their_place():
-    a = [{"name": "x", "n": 1}, {"name": "x", "n": 2}]
-    b = [{"name": "x", "n": 1}, {"name": "x", "n": 3}]
-    assert differences(a, b) == [Difference("$[1].n", 2, 3)]
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        # Numbers of another type differ.
+        ({"a": 1}, {"a": 1.0}, [Difference("$.a", 1, 1.0)]),
+        ({"a": 1}, {"a": True}, [Difference("$.a", 1, True)]),
+        # Items that have names are compared by name, and another order is one difference.
+        ([ECHO, {**ADD, "n": 1}], [ECHO, {**ADD, "n": 2}], [Difference('$["add"].n', 1, 2)]),
+        ([ECHO], [ADD, ECHO], [Difference('$["add"]', UNSET, ADD)]),
+        ([ECHO, ADD], [ADD, ECHO], [Difference("$", ("echo", "add"), ("add", "echo"))]),
+        # Where a name is not of one alone, they are compared by their place.
+        ([X, {**X, "n": 2}], [X, {**X, "n": 3}], [Difference("$[1].n", 2, 3)]),
+        # Text that is the same JSON written otherwise differs as text.
+        ("[1,2]", "[1, 2]", [Difference("$", "[1,2]", "[1, 2]")]),
+    ],
+)
+def test_values_are_compared_by_type_name_and_place(a, b, found):
+    assert differences(a, b) == found
 
 
 def test_text_that_is_json_is_looked_into():
     a, b = text('{"time": 1, "rows": [1]}'), text('{"rows":[1],"time":2}')
     assert differences(a, b) == [Difference("$.result.content[0].text.time", 1, 2)]
     assert differences(a, b, ["$..time"]) == []
-
-
-def test_text_that_is_the_same_json_written_otherwise_differs_as_text():
-    assert differences("[1,2]", "[1, 2]") == [Difference("$", "[1,2]", "[1, 2]")]
 
 
 def test_places_that_are_ignored_do_not_count():

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from folkmoot.cli.tape.options import FORMS
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.proxy.tape import TapeSide, follow_lines, read_tape
+from folkmoot.proxy.tape import TapeSide, follow_lines
 from folkmoot.proxy.tape.export import FORMATS
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
 
@@ -27,8 +27,7 @@ def exported(path: Path, form: str) -> str:
 
 
 def har(path: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(exported(path, "har"))["log"]["entries"]
-    return entries
+    return json.loads(exported(path, "har"))["log"]["entries"]
 
 
 def test_the_forms_are_those_the_command_offers():
@@ -61,7 +60,6 @@ def test_an_empty_tape_without_an_end_can_be_exported(tmp_path, form):
 
 def test_an_archive_has_an_entry_for_each_call_and_notification(path):
     entries = har(path)
-    tape = read_tape(path)
     assert len(entries) == 12
     echo = next(entry for entry in entries if entry["_mcp"]["name"] == "echo")
     assert echo["request"]["url"] == "stdio://npx/tools/call?name=echo"
@@ -70,11 +68,9 @@ def test_an_archive_has_an_entry_for_each_call_and_notification(path):
     assert json.loads(echo["request"]["postData"]["text"])["id"] == 2
     said = json.loads(echo["response"]["content"]["text"])
     assert said["result"]["content"][0]["text"] == "Echo: hello"
-    assert {tape.entries[0].seq, echo["_mcp"]["request"]} == {1, 6}
-
-
-def test_an_archive_tells_answers_errors_notices_and_silence_apart(path):
-    by_request = {entry["_mcp"]["request"]: entry for entry in har(path)}
+    assert echo["_mcp"]["request"] == 6
+    # Answers, errors, notices and silence are told apart.
+    by_request = {entry["_mcp"]["request"]: entry for entry in entries}
     assert by_request[15]["_mcp"]["outcome"] == "error"
     assert by_request[3]["response"]["status"] == 202
     assert by_request[20]["response"]["status"] == 0
@@ -82,9 +78,8 @@ def test_an_archive_tells_answers_errors_notices_and_silence_apart(path):
 
 
 def test_an_archive_keeps_what_was_http(tmp_path):
-    with recording(
-        tmp_path / "t.jsonl", server=TapeSide("http", "http://a.example:81/x")
-    ) as studio:
+    server = TapeSide("http", "http://a.example:81/x")
+    with recording(tmp_path / "t.jsonl", server=server) as studio:
         headers = Headers.of([("MCP-Protocol-Version", "2025-11-25")])
         studio.transport = TransportContext(HttpMetadata(headers, "POST", "/mcp", 401))
         studio.call(1, "ping", error={"code": -1, "message": "no"})
@@ -115,8 +110,7 @@ def test_every_entry_has_the_members_that_the_format_requires(path):
 def test_a_transcript_shows_each_message_as_a_block_of_json(path):
     text = exported(path, "markdown")
     tokens = MarkdownIt().parse(text)
-    blocks = [json.loads(token.content) for token in tokens if token.type == "fence"]
-    assert len(blocks) == 21
+    assert len([json.loads(token.content) for token in tokens if token.type == "fence"]) == 21
     headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
     assert (headings[0], headings[4]) == ("A recorded conversation", "6. `tools/call` `echo`")
     for words in ("**Answer** 12 to 8, after 1500.0 ms", "**tool error**", "block by `deny`"):
@@ -127,13 +121,9 @@ def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path):
     evil = "```\n# Owned\n````` <script>"
     with recording(tmp_path / "t.jsonl") as studio:
         studio.tool(1, f"a`b|c\n{evil}", evil)
-    tokens = (
-        MarkdownIt("commonmark").enable("table").parse(exported(tmp_path / "t.jsonl", "markdown"))
-    )
-    kinds = [token.type for token in tokens]
-    assert kinds.count("heading_open") == 2
-    assert kinds.count("fence") == 2
-    assert "html_block" not in kinds
+    markdown = MarkdownIt("commonmark").enable("table")
+    kinds = [token.type for token in markdown.parse(exported(tmp_path / "t.jsonl", "markdown"))]
+    assert [kinds.count(kind) for kind in ("heading_open", "fence", "html_block")] == [2, 2, 0]
 
 
 def test_a_long_message_is_cut_in_a_transcript_and_the_cut_is_told(tmp_path):

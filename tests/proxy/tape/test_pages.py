@@ -103,8 +103,7 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_every_message_is_on_one_page_forwards_and_backwards(tmp_path, suffix, limit):
-    path = busy(tmp_path / f"a.jsonl{suffix}")
-    opening = partial(opened, path)
+    opening = partial(opened, busy(tmp_path / f"a.jsonl{suffix}"))
     forwards, at = [], 0
     while found := pages.later(opening, "a", at, limit, EVERYTHING):
         if found.end == at:
@@ -149,12 +148,10 @@ def test_a_filter_chooses_messages_both_ways(tmp_path, wanted, seqs):
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path, suffix):
-    path = busy(tmp_path / f"a.jsonl{suffix}")
-    opening = partial(opened, path)
+    opening = partial(opened, busy(tmp_path / f"a.jsonl{suffix}"))
     rows = {it.seq: it for it in pages.later(opening, "a", 0, 100, EVERYTHING).messages}
     for one, other in ((3, 4), (4, 3)):
         half = pages.half(opening, "a", rows[one].offset)
-        assert half.other is not None
         lines = [json.loads(bytes(it)) for it in (half.line, half.other)]
         assert [it["seq"] for it in lines] == [one, other]
         assert (half.outcome, half.ended) == ("tool_error", True)
@@ -185,8 +182,7 @@ def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path):
     assert (found.messages, found.end) == (8, paths[0].stat().st_size)
     for compared, same in (("exact", False), ("kinds", True)):
         logins = [
-            pages.calls(partial(opened, path), "a", 0, compared).calls[3].asked  # type: ignore[arg-type]
-            for path in paths
+            pages.calls(partial(opened, path), "a", 0, compared).calls[3].asked for path in paths
         ]
         assert (logins[0] == logins[1]) is same
     plain = pages.calls(partial(opened, paths[0]), "a", 0, None)
@@ -231,8 +227,8 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
 
 async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path):
     marks, own, folder = tmp_path / "marks", tmp_path / "own", tmp_path / "folder"
-    own.mkdir()
-    folder.mkdir()
+    for each in (own, folder):
+        each.mkdir()
     tape(own, "hub.jsonl")
     single = tape(tmp_path, "single.jsonl")
     tape(tmp_path, "private.jsonl")
@@ -240,10 +236,8 @@ async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path):
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "private.jsonl")
     (tmp_path / "id_rsa").write_text("a key")
     (tmp_path / "notes.jsonl").write_text('{"a": "secret"}\n')
-    for path in (
-        single, folder, own, tmp_path / "gone.jsonl", tmp_path / "link.jsonl", tmp_path / "id_rsa",
-        tmp_path / "notes.jsonl",
-    ):  # fmt: skip
+    others = ("gone.jsonl", "link.jsonl", "id_rsa", "notes.jsonl")
+    for path in (single, folder, own, *(tmp_path / name for name in others)):
         remember(path, marks)
     (marks / "0123456789ab").write_text(str(tmp_path / "private.jsonl"))
     (marks / place_of(Path("/etc"))).symlink_to("/etc/passwd")

@@ -38,28 +38,20 @@ def broken(path: Path) -> str:
 
 @pytest.mark.requirement("proxy.record", "proxy.correlates-responses")
 def test_answers_are_tied_to_their_requests_by_id_with_its_type_and_by_direction(tape):
-    read = read_tape(tape)
-    assert [(c.request, c.response, c.outcome) for c in read.correlations] == [
-        (2, 3, "tool_error"),
-        (1, 4, "result"),
-        (5, 6, "error"),
+    ties = read_tape(tape).correlations
+    assert [(c.request, c.response, c.outcome, c.method, c.name) for c in ties] == [
+        (2, 3, "tool_error", "tools/call", "echo"),
+        (1, 4, "result", "tools/call", "echo"),
+        (5, 6, "error", "ping", ""),
     ]
-    assert [(c.method, c.name) for c in read.correlations] == [
-        ("tools/call", "echo"),
-        ("tools/call", "echo"),
-        ("ping", ""),
-    ]
-    assert [c.seconds for c in read.correlations] == pytest.approx([0.15, 0.5, 0.5])
+    assert [c.seconds for c in ties] == pytest.approx([0.15, 0.5, 0.5])
 
 
 def test_a_large_tape_can_be_read_line_by_line(tape):
     first, *others = follow_lines(tape)
     assert isinstance(first, Header)
-    assert (first.format, first.program, first.server.target) == (
-        1,
-        "folkmoot 0",
-        "https://mcp.example/mcp",
-    )
+    assert (first.format, first.program) == (1, "folkmoot 0")
+    assert first.server.target == "https://mcp.example/mcp"
     assert isinstance(others[-1], EndLine)
     assert sum(isinstance(line, CorrelationLine) for line in others) == 3
 
@@ -101,6 +93,9 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path):
     missing = tmp_path / "none"
     assert broken(missing) == f"{missing}: cannot be read: No such file or directory."
     assert broken(tmp_path) == f"{tmp_path}: cannot be read: Is a directory."
+    # Nobody waits for a pipe.
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a file" in broken(tmp_path / "pipe")
 
 
 def test_a_message_and_its_text_must_say_the_same(tmp_path):
@@ -109,15 +104,13 @@ def test_a_message_and_its_text_must_say_the_same(tmp_path):
     assert broken(path).endswith("The message and its text say different things.")
 
 
-def test_a_compressed_tape_is_known_by_its_content(tmp_path):
+def test_a_compressed_tape_is_known_by_its_content_and_what_cannot_be_decompressed_is_none(
+    tmp_path,
+):
     path = record(tmp_path / "tape.jsonl", TALK, compress=True)
-    assert path.read_bytes().startswith(b"\x28\xb5\x2f\xfd")
-    assert len(read_tape(path).entries) == len(TALK)
-
-
-def test_what_cannot_be_decompressed_is_no_tape(tmp_path):
-    path = record(tmp_path / "tape", TALK, compress=True)
     whole = path.read_bytes()
+    assert whole.startswith(b"\x28\xb5\x2f\xfd")
+    assert len(read_tape(path).entries) == len(TALK)
     # A frame of the same magic number whose block is of the type that is reserved.
     path.write_bytes(whole[:6] + b"\xff" * 20)
     assert broken(path).startswith(f"{path}: line 0 cannot be decompressed: ")
@@ -126,17 +119,10 @@ def test_what_cannot_be_decompressed_is_no_tape(tmp_path):
 def test_lines_longer_than_any_message_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.proxy.tape.reader.LONGEST", 1000)
     monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
-    path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
-    lines = TapeLines(path)
+    lines = TapeLines(record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)]))
     with pytest.raises(e.TapeUnreadable, match="line 2 is longer than a line may be"):
         list(lines)
     assert lines.number == 2
-
-
-def test_a_pipe_is_no_tape_and_nobody_waits_for_it(tmp_path):
-    os.mkfifo(tmp_path / "tape.jsonl")
-    with pytest.raises(e.TapeUnreadable, match="is not a file"):
-        read_tape(tmp_path / "tape.jsonl")
 
 
 def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(tape, monkeypatch):
@@ -148,7 +134,5 @@ def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(tape, monkeyp
 
 def test_tapes_are_read_without_what_only_compressed_ones_need():
     program = "import sys, folkmoot.proxy.tape; print('zstandard' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ran.stdout == "False\n"
+    told = subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)
+    assert told == "False\n"

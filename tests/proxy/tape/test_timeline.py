@@ -23,20 +23,13 @@ def seqs(found: Any) -> list[int]:
     return [moment.seq for moment in found]
 
 
-def test_every_message_is_told_once_and_in_order(told):
+def test_every_message_is_told_once_in_order_and_an_answer_with_its_request(told):
     assert seqs(told) == list(range(1, 21))
     assert [round(moment.at, 3) for moment in told[:3]] == [0, 0.213, 0.213]
-
-
-def test_an_answer_knows_its_request_and_how_long_it_took(told):
-    slow = told[11]
+    slow, sampled = told[11], told[10]
     assert (slow.method, slow.name, slow.answer.request) == ("tools/call", "slow", 8)
     assert slow.answer.seconds == pytest.approx(1.5)
-    assert told[10].from_client
-    assert told[10].method == "sampling/createMessage"
-
-
-def test_errors_failed_tools_and_what_was_stopped_have_failed(told):
+    assert (sampled.method, sampled.from_client) == ("sampling/createMessage", True)
     assert seqs(moment for moment in told if moment.failed) == [14, 16, 17, 18]
 
 
@@ -63,8 +56,7 @@ def test_an_answer_is_not_held_back_where_nothing_follows_for_now(tmp_path):
 
 
 def test_grouping_puts_each_answer_behind_its_request(told):
-    groups = [seqs(group) for group in grouped(told)]
-    assert groups == [
+    assert [seqs(group) for group in grouped(told)] == [
         [1, 2], [3], [4, 5], [6, 7], [8, 12], [9], [10, 11], [13, 14], [15, 16], [17, 18], [19],
         [20],
     ]  # fmt: skip
@@ -95,8 +87,7 @@ def test_grouping_waits_for_no_answer_without_bound(told, monkeypatch):
     ],
 )
 def test_what_is_wanted_is_found(told, wanted, found):
-    meets = MessageFilter.of(**wanted).meets
-    assert seqs(filter(meets, told)) == found
+    assert seqs(filter(MessageFilter.of(**wanted).meets, told)) == found
 
 
 def test_text_is_found_however_its_letters_are_escaped(tmp_path):
@@ -163,10 +154,8 @@ ODD: list[Any] = [None, 7, "x", [], [None], {}, {"content": 7}, {"content": [Non
 )
 def test_nothing_in_a_message_keeps_it_from_being_told(method):
     for odd in ODD:
-        assert isinstance(summaries.call(method, odd), str)
-        assert isinstance(summaries.result(method, odd), str)
-        assert isinstance(summaries.error(odd), str)
-        assert isinstance(summaries.name_of(method, odd), str)
+        told = [tell(method, odd) for tell in (summaries.call, summaries.result, summaries.name_of)]
+        assert {type(each) for each in (*told, summaries.error(odd))} == {str}
 
 
 def test_what_is_told_of_a_huge_message_is_short():

@@ -17,13 +17,10 @@ from typing import Any
 Say = Callable[[dict[str, Any]], Awaitable[None]]
 
 OFFERS = {"tools": {}, "logging": {}}
-DISCOVERED = {
-    "resultType": "complete",
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": OFFERS,
-}
+DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
 INITIALIZED = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-TOOLS = {"resultType": "complete", "tools": [{"name": "work", "inputSchema": {}}]}
+TOOLS = {"tools": [{"name": "work", "inputSchema": {}}]}
+OPENING = {"handshake": {"initialize": INITIALIZED}, "stateless": {"server/discover": DISCOVERED}}
 
 
 class CrowdServer:
@@ -43,18 +40,10 @@ class CrowdServer:
         method, params = message["method"], message.get("params", {})
         if method == "tools/call":
             return await self._call(message["id"], params, say, aside)
-        found = {
-            "tools/list": TOOLS,
-            "ping": {},
-            "logging/setLevel": {},
-            "seen": {"resultType": "complete", "wrong": self.wrong},
-        }
-        if self.era == "handshake":
-            found["initialize"] = INITIALIZED
-        else:
-            found["server/discover"] = DISCOVERED
+        known = {"tools/list": TOOLS, "ping": {}, "logging/setLevel": {}, **OPENING[self.era]}
+        found = {**known, "seen": {"wrong": self.wrong}}
         if method in found:
-            return {"result": found[method]}
+            return {"result": {"resultType": "complete", **found[method]}}
         return {"error": {"code": -32601, "message": f"Method not found: {method}"}}
 
     def told(self, message: dict[str, Any]) -> None:
@@ -79,9 +68,8 @@ class CrowdServer:
                 for _ in range(self._random.randrange(6)):
                     await asyncio.sleep(0)
                 if step == "ask" and self.era == "stateless":
-                    question = {"method": "elicitation/create", "params": asks(f"{name}/{place}")}
                     state = json.dumps([place + 1, answers])
-                    wish = {"inputRequests": {"q": question}, "requestState": state}
+                    wish = {"inputRequests": {"q": asks(f"{name}/{place}")}, "requestState": state}
                     return {"result": {"resultType": "input_required", **wish}}
                 if step == "ask":
                     answers.append(await self.ask(f"{name}/{place}", say))
@@ -95,8 +83,7 @@ class CrowdServer:
                 late = asyncio.create_task(self._after(f"{name}/late", say, aside))
                 self._late.add(late)
                 await late
-            content = {"content": [], "answers": answers}
-            return {"result": {"resultType": "complete", **content}}
+            return {"result": {"resultType": "complete", "content": [], "answers": answers}}
         finally:
             del self._working[id_]
 
@@ -111,13 +98,13 @@ class CrowdServer:
         """Put a question, and wait for what is answered to it; None if that is an error."""
         id_ = f"q{len(self._asked)}-{self._random.getrandbits(64)}"
         asked = self._asked[id_] = asyncio.get_running_loop().create_future()
-        await say({"id": id_, "method": "elicitation/create", "params": asks(name)})
-        answer = await asked
-        return answer.get("result", {}).get("content") if "result" in answer else None
+        await say({"id": id_, **asks(name)})
+        return (await asked).get("result", {}).get("content")
 
 
 def asks(name: str) -> dict[str, Any]:
-    return {"message": name, "requestedSchema": {"type": "object", "properties": {}}}
+    params = {"message": name, "requestedSchema": {"type": "object", "properties": {}}}
+    return {"method": "elicitation/create", "params": params}
 
 
 def notice(name: str, **params: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from folkmoot.clock import SystemClock
@@ -20,9 +21,11 @@ from tests.mcp.client.saying import python
 
 CLOCK = SystemClock()
 ERAS = ("handshake", "stateless")
+FORM: dict[str, Any] = {"elicitation": {"form": {}}}
+both_eras = pytest.mark.parametrize("era", ERAS)
 
 SERVER = r"""
-import json, os, sys, threading, time
+import json, os, signal, sys, threading, time
 era, *options = sys.argv[1:]
 seen, open_, tools, wrote = [], {}, ["echo", "die"], threading.Lock()
 CAPABILITIES = {
@@ -43,7 +46,16 @@ def answer(id, **result):
 def note(method, **params):
     say(method=method, params=params)
 
-def listens(method):
+def journal(what):
+    if "JOURNAL" in os.environ:
+        with open(os.environ["JOURNAL"], "a") as did:
+            did.write(what + "\n")
+
+def end(*_):
+    journal("ended")
+    os._exit(0)
+
+def listens():
     for id in [each["id"] for each in seen if each.get("method") == "subscriptions/listen"]:
         yield {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
     if era == "handshake":
@@ -55,10 +67,14 @@ def call(id, name, arguments, meta):
     elif name == "seen":
         answer(id, content=[], seen=seen)
     elif name == "die":
-        if "file" in arguments:
-            with open(arguments["file"], "a") as did:
-                did.write("done\n")
+        journal("done")
         os._exit(3)
+    elif name == "linger":
+        # What it started goes on for a while after it has ended.
+        signal.signal(signal.SIGTERM, end)
+        if os.fork():
+            os._exit(0)
+        time.sleep(60)
     elif name == "ask":
         open_["q%s" % id] = id
         say(id="q%s" % id, method=arguments["asks"], params=arguments.get("about", {}))
@@ -69,7 +85,6 @@ def call(id, name, arguments, meta):
     elif name == "progress":
         for done in range(arguments["times"]):
             note("notifications/progress", progressToken=meta.get("progressToken"), progress=done)
-            time.sleep(arguments.get("every", 0))
         answer(id, content=[])
     elif name == "late":
         say(id=arguments["id"], result={"late": True})
@@ -81,11 +96,11 @@ def call(id, name, arguments, meta):
         answer(id, content=[])
     elif name == "grow":
         tools.append(arguments["name"])
-        for params in listens("tools"):
+        for params in listens():
             note("notifications/tools/list_changed", **params)
         answer(id, content=[])
     elif name == "touch":
-        for params in listens("resources"):
+        for params in listens():
             note("notifications/resources/updated", uri=arguments["uri"], **params)
         answer(id, content=[])
     elif name == "environment":
@@ -137,6 +152,7 @@ def request(id, method, params):
     else:
         say(id=id, error={"code": -32601, "message": "Method not found: " + method})
 
+journal("began")
 if "broken" in options:
     print("no such module: sesame", file=sys.stderr, flush=True)
     sys.exit(2)
@@ -195,14 +211,15 @@ async def talking(
 
 async def seen(conversation: Any, method: str) -> list[dict[str, Any]]:
     """What the server has received of a method so far."""
-    wanted = call("seen")
-    asking = (
-        conversation.request(wanted, 20)
-        if isinstance(conversation, BackendConversation)
-        else conversation.request(wanted)
-    )
-    found = (await asking).result["seen"]
+    seconds = (20,) if isinstance(conversation, BackendConversation) else ()
+    found = (await conversation.request(call("seen"), *seconds)).result["seen"]
     return [message for message in found if message.get("method") == method]
+
+
+async def leave(calling: asyncio.Future[Any]) -> None:
+    """Have callers leave."""
+    calling.cancel()
+    await asyncio.wait([calling])
 
 
 class Told:
@@ -234,26 +251,19 @@ class Running:
         """What a tool answers."""
         return (await self.backend.request(call(tool, **options))).result
 
-    def __init__(self, settings: BackendSpec, environ: dict[str, str] | None = None) -> None:
+    def __init__(self, settings: BackendSpec, environ: dict[str, str]) -> None:
         self.arrivals = Told()
         self.losses = Told()
-        self.backend = LiveBackend(
-            settings,
-            CLOCK,
-            on_inventory=self._arrived,
-            on_lost=self.losses,
-            environ={} if environ is None else environ,
-        )
+        told: Any = {"on_inventory": self._arrived, "on_lost": self.losses}
+        self.backend = LiveBackend(settings, CLOCK, environ=environ, **told)
 
     async def _arrived(self, _: str, inventory: Inventory) -> None:
         self.arrivals(inventory)
 
     @property
     def process(self) -> int:
-        conversation = self.backend.lines[0].conversation
-        found = conversation.link.process_id  # type: ignore[attr-defined]
-        assert isinstance(found, int)
-        return found
+        link: Any = self.backend.lines[0].conversation.link
+        return int(link.process_id)
 
     async def until(self, ready: Callable[[LiveBackend], bool]) -> None:
         while not ready(self.backend):
@@ -265,7 +275,7 @@ async def running(
     settings: BackendSpec, environ: dict[str, str] | None = None, *, reached: bool = True
 ) -> AsyncIterator[Running]:
     """Run a backend, once it was reached."""
-    there = Running(settings, environ)
+    there = Running(settings, {} if environ is None else environ)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(there.backend.run())
         try:

@@ -24,22 +24,20 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.logs import name_backend
 from tests.harness import reached
-from tests.mcp.client.saying import is_running, python
-from tests.mcp_harness import until
+from tests.mcp.client.saying import is_running
 from tests.relay.upstream.scripted import (
     CLOCK,
-    ERAS,
-    Running,
+    FORM,
     Told,
+    both_eras,
     call,
+    leave,
     resumed,
     running,
     seen,
     spec,
 )
 
-both_eras = pytest.mark.parametrize("era", ERAS)
-FORM = {"elicitation": {"form": {}}}
 ASKING: dict[str, Any] = {"asks": "elicitation/create", "capabilities": FORM}
 
 
@@ -56,33 +54,40 @@ async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(t
     assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
 
 
-async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue():
+@both_eras
+async def test_a_server_has_an_era_and_is_told_of_again_once_its_lists_are_in_the_catalogue(era):
+    told: list[str] = []
     listed, composed = asyncio.Event(), asyncio.Event()
 
     async def compose(*_: object) -> None:
+        told.append("lists")
         listed.set()
         await composed.wait()
 
-    backend = LiveBackend(spec(), CLOCK, on_inventory=compose, on_lost=Told(), environ={})
+    def tell(_: str, state: str) -> None:
+        told.append(state)
+
+    follow: Any = {"on_inventory": compose, "on_lost": Told(), "on_state": tell}
+    backend = LiveBackend(spec("demo", era), CLOCK, environ={}, **follow)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(backend.run())
         await listed.wait()
-        assert backend.view().era == ""
+        assert (backend.view().era, told) == ("", ["up", "lists"])
         composed.set()
         await backend.first_heard.wait()
-        assert backend.view().era == "handshake"
+        assert (backend.view().era, told) == (era, ["up", "lists", "up"])
         task.cancel()
 
 
 async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(tmp_path):
     did = tmp_path / "did"
-    async with running(spec()) as there:
+    async with running(spec(env={"JOURNAL": str(did)})) as there:
         with pytest.raises(e.BackendFailed, match="may or may not have been done"):
-            await there.ask("die", file=str(did))
+            await there.ask("die")
         assert "echo" in {tool["name"] for tool in there.arrivals.things[-1].tools}
         assert (await there.ask("echo"))["content"] == []
         assert there.backend.view().errors == 1
-    assert did.read_text() == "done\n"
+    assert did.read_text().splitlines() == ["began", "done", "began"]
 
 
 @pytest.mark.settings(call_seconds=0.3)
@@ -116,12 +121,6 @@ async def test_only_so_many_calls_are_in_flight_at_once(there):
     assert there.backend.in_flight == 0
 
 
-async def leave(calling: asyncio.Future[Any]) -> None:
-    """Have callers leave."""
-    calling.cancel()
-    await asyncio.wait([calling])
-
-
 async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
     monkeypatch, tmp_path
 ):
@@ -143,13 +142,14 @@ async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_i
         assert why.value.data.get("retry_after", 0) >= 0
 
 
-async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(monkeypatch):
+async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
+    there, monkeypatch
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
-    async with running(spec()) as there:
-        for _ in range(backends.MOST_FAILURES):
-            with pytest.raises(e.BackendFailed):
-                await there.ask("die")
-        await there.until(lambda b: b.state is BackendState.BROKEN)
+    for _ in range(backends.MOST_FAILURES):
+        with pytest.raises(e.BackendFailed):
+            await there.ask("die")
+    await there.until(lambda b: b.state is BackendState.BROKEN)
 
 
 @pytest.mark.settings(connections=2)
@@ -223,27 +223,23 @@ async def test_each_person_may_have_a_connection_of_their_own(monkeypatch):
 
 
 @pytest.mark.settings(per_user=True)
-async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
-    there: Running, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(there, monkeypatch):
     # However long it takes to open one, it is used before it is idle.
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.001)
     answer = await there.ask("echo", person="ada")
     await reached(lambda: there.backend.view().connections == 1)
-    again = await there.ask("echo", person="ada")
-    assert again["pid"] != answer["pid"]
+    assert (await there.ask("echo", person="ada"))["pid"] != answer["pid"]
 
 
 @both_eras
-async def test_changed_lists_are_read_again_once_it_is_quiet(era, monkeypatch):
+async def test_changed_lists_are_read_again_once_it_is_quiet(there, era, monkeypatch):
     monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
-    async with running(spec("demo", era)) as there:
-        began = time.monotonic()
-        for number in range(30):
-            await there.ask("grow", name=f"tool_{number}")
-        await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
-        assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
-        assert there.backend.view().tools == 32
+    began = time.monotonic()
+    for number in range(30):
+        await there.ask("grow", name=f"tool_{number}")
+    await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
+    assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
+    assert there.backend.view().tools == 32
 
 
 @both_eras
@@ -271,7 +267,7 @@ async def test_a_server_is_asked_once_for_what_several_watch(there):
     told, also = Told(), Told()
     stop = await there.backend.watch("note://1", lambda: told(1))
     end = await there.backend.watch("note://1", lambda: also(1))
-    assert len(there.backend._watching._watches) == 1
+    assert len(await seen(there.backend, "resources/subscribe")) == 1
     await there.ask("touch", uri="note://1")
     await told.until(bool)
     await also.until(bool)
@@ -305,14 +301,9 @@ async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing():
 
 async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path):
     (tmp_path / "key").write_text("from a file\n")
-    settings = spec(
-        cwd=str(tmp_path),
-        env={
-            "PLAIN": "as written",
-            "FROM_ENV": SecretReference(env="THEIR_KEY"),
-            "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
-        },
-    )
+    secrets = {"FROM_ENV": SecretReference(env="THEIR_KEY")}
+    secrets["FROM_FILE"] = SecretReference(file=str(tmp_path / "key"))
+    settings = spec(cwd=str(tmp_path), env={"PLAIN": "as written", **secrets})
     needed = {"PATH": "/bin", "LC_ALL": "C", "LC_TIME": "C", "HOME": "/home/me"}
     ours = {
         **needed,
@@ -355,11 +346,7 @@ async def test_what_is_logged_about_a_server_names_it(caplog):
     try:
         settings = msgspec.structs.replace(spec("demo"), command=("echo", "hello"))
         async with running(settings, reached=False):
-
-            async def seen() -> bool:
-                return any(map(is_stray, caplog.records))
-
-            await until(seen)
+            await reached(lambda: any(map(is_stray, caplog.records)))
     finally:
         caplog.handler.removeFilter(name_backend)
     assert {vars(each)["backend"] for each in filter(is_stray, caplog.records)} == {"demo"}
@@ -370,14 +357,12 @@ async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses():
         await asyncio.sleep(0)
         with pytest.raises(e.BackendUnavailable, match="switched off"):
             await there.ask("echo")
-        assert there.backend.view().state == "off"
-        assert there.losses.things == []
+        assert (there.backend.view().state, there.losses.things) == ("off", [])
 
 
 async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting():
     async with running(spec(per_user=True)) as running_:
-        own = (await running_.ask("echo", person="ada"))["pid"]
-        processes = [running_.process, own]
+        processes = [running_.process, (await running_.ask("echo", person="ada"))["pid"]]
         waiting = asyncio.ensure_future(running_.backend.request(call("hang")))
         await asyncio.sleep(0)
     with pytest.raises((e.BackendFailed, e.BackendUnavailable)):
@@ -404,81 +389,21 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         await backend.request(UpstreamRequest(method="prompts/get", params={"name": "none"}))
         await backend.request(UpstreamRequest(method="resources/read", params={"uri": "note://1"}))
         with pytest.raises(e.BackendTimeout):
-            await backend.request(call("hang", seconds=0.01))
-        leaving = asyncio.ensure_future(backend.request(call("hang")))
+            await there.ask("hang", seconds=0.01)
+        leaving = asyncio.ensure_future(there.ask("hang"))
         await reached(lambda: bool(backend.in_flight))
-        leaving.cancel()
-        await asyncio.wait([leaving])
+        await leave(leaving)
         view = backend.view()
         assert view.outcomes == {"ok": 2, "error": 2, "backend_timeout": 1, "cancelled": 1}
-        assert sum(view.buckets) == 4
-        assert len(view.buckets) == len(BOUNDS) + 1
+        assert (sum(view.buckets), len(view.buckets)) == (4, len(BOUNDS) + 1)
         assert 0 < view.seconds < 20
-
-
-LINGERING = r"""
-import json, os, signal, sys, time
-def note(what):
-    file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(file, f"{what} {server}\n".encode())
-    os.close(file)
-def end(*_):
-    note("ended")
-    os._exit(0)
-server = os.getpid()
-note("began")
-for line in sys.stdin:
-    asked = json.loads(line)
-    method = asked.get("method")
-    told = {"error": {"code": -32601, "message": "no"}}
-    if method == "initialize":
-        told = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                           "serverInfo": {"name": "lingering", "version": "1"}}}
-    elif method == "tools/list":
-        told = {"result": {"tools": []}}
-    elif method == "tools/call":
-        signal.signal(signal.SIGTERM, end)
-        if os.fork():
-            os._exit(0)
-        time.sleep(60)
-    if "id" in asked:
-        os.write(1, json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n")
-"""
-"""What it started goes on for a while after it has ended."""
 
 
 @pytest.mark.long
 async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path):
     journal = tmp_path / "journal"
-    command = (*python(LINGERING), str(journal))
-    async with running(spec("demo", command=command, single=True)) as there:
+    async with running(spec(env={"JOURNAL": str(journal)}, single=True)) as there:
         with pytest.raises(e.BackendFailed):
-            await there.ask("any")
+            await there.ask("linger")
         await reached(lambda: len(journal.read_text().splitlines()) == 3)
-    assert [line.split()[0] for line in journal.read_text().splitlines()[:3]] == [
-        "began",
-        "ended",
-        "began",
-    ]
-
-
-@both_eras
-async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era):
-    told: list[str] = []
-
-    async def arrived(_namespace: str, _inventory: object) -> None:
-        told.append("lists")
-
-    backend = LiveBackend(
-        spec("demo", era),
-        CLOCK,
-        on_inventory=arrived,
-        on_lost=lambda _namespace, _why: None,
-        on_state=lambda _namespace, state: told.append(state),
-        environ={},
-    )
-    task = asyncio.create_task(backend.run())
-    await backend.first_heard.wait()
-    assert told == ["up", "lists", "up"]
-    task.cancel()
-    await asyncio.wait([task])
+    assert journal.read_text().splitlines()[:3] == ["began", "ended", "began"]

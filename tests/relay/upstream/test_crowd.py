@@ -8,21 +8,26 @@ from random import Random
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.relay.upstream.backend import LiveBackend
 from tests.mcp.client.places import EVENTS, Asked, Place, event
 from tests.relay.upstream import crowd_server
 from tests.relay.upstream.crowd_server import CrowdServer
-from tests.relay.upstream.scripted import ERAS, Told, call, running, spec
+from tests.relay.upstream.scripted import (
+    FORM,
+    Told,
+    both_eras,
+    call,
+    leave,
+    resumed,
+    running,
+    spec,
+)
 
 CALLERS = 32
 CALLS = 4
-FORM = {"elicitation": {"form": {}}}
 STEPS = ("log", "log", "progress", "ask")
-
-both_eras = pytest.mark.parametrize("era", ERAS)
 
 
 class OverHttp:
@@ -94,23 +99,13 @@ class Caller:
         hears = {"progress", "log"} if level in ("debug", "info") else {"progress"}
         own = [names[place] for place, step in enumerate(steps) if step in hears]
         heard = Told()
-        wanted = call(
-            "work",
-            who=self.name,
-            n=number,
-            steps=steps,
-            hangs=leaves,
-            person=self.name,
-            capabilities=FORM,
-            progress=True,
-            log_level=level,
-            tell=heard,
-        )
+        hearing = {"progress": True, "log_level": level, "tell": heard}
+        asks = {"person": self.name, "capabilities": FORM, **hearing}
+        wanted = call("work", who=self.name, n=number, steps=steps, hangs=leaves, **asks)
         task = asyncio.ensure_future(self._answered(wanted, names))
         if leaves:
             await heard.until(bool)
-            task.cancel()
-            await asyncio.wait([task])
+            await leave(task)
             await asyncio.sleep(0)
             said = words(heard)
             assert said == own[: len(said)] or not exactly, (said, own)
@@ -127,19 +122,13 @@ class Caller:
 
     async def _answered(self, wanted: UpstreamRequest, names: list[str]) -> list[Any]:
         """What the server got of us when it asked, once it has answered."""
-        asked: UpstreamRequest = wanted
-        while True:
-            result = (await self._backend.request(asked)).result
-            if result["resultType"] == "complete":
-                found = result["answers"]
-                assert isinstance(found, list)
-                return found
-            questions = result["inputRequests"]
-            for question in questions.values():
-                assert question["params"]["message"] in names
+        answer = await self._backend.request(wanted)
+        while answer.result["resultType"] != "complete":
+            questions = answer.result["inputRequests"]
+            assert {each["params"]["message"] for each in questions.values()} <= set(names)
             given = {key: {"action": "accept", "content": {"by": self.name}} for key in questions}
-            state = {"requestState": result["requestState"], "inputResponses": given}
-            asked = replace(wanted, params={**wanted.params, **state})
+            answer = await self._backend.request(resumed(wanted, answer, given))
+        return answer.result["answers"]
 
 
 def words(heard: Told) -> list[str]:
@@ -169,11 +158,11 @@ async def crowd(
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
 async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era):
-    there = OverHttp(era)
-    async with there.place.open() as place:
-        settings = spec(url=place.url, transport="http")
-        async with running(settings) as running_:
-            assert await crowd(running_.backend, exactly=True) == 0
+    async with (
+        OverHttp(era).place.open() as place,
+        running(spec(url=place.url, transport="http")) as there,
+    ):
+        assert await crowd(there.backend, exactly=True) == 0
 
 
 @both_eras
@@ -181,8 +170,7 @@ async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_e
 async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era):
     command = (sys.executable, "-S", crowd_server.__file__, era)
     async with running(spec(command=command)) as running_:
-        refused = await crowd(running_.backend, exactly=False)
-        assert refused == 0 or era == "handshake"
+        assert await crowd(running_.backend, exactly=False) == 0 or era == "handshake"
 
 
 @pytest.mark.long

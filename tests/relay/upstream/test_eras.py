@@ -19,59 +19,66 @@ from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import reached
-from tests.mcp.client.places import Asked, Place
-from tests.relay.upstream.scripted import ERAS, Running, call, running, seen, spec
+from tests.mcp.client.places import Asked, Place, Shaking
+from tests.relay.upstream.scripted import (
+    ERAS,
+    FORM,
+    Running,
+    both_eras,
+    call,
+    leave,
+    running,
+    seen,
+    spec,
+)
 
 pytestmark = pytest.mark.requirement("gateway.callers-era")
 
 OFFERS = {"tools": {}}
 HANDSHAKE, STATELESS = Era.HANDSHAKE, Era.STATELESS
-FORM: dict[str, Any] = {"elicitation": {"form": {}}}
 ALL: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 
 
-class Both:
+class Both(Shaking):
     """A server of some eras, which tells how it was spoken to."""
 
     def __init__(self, *eras: str) -> None:
-        self.place = Place(self._do)
+        super().__init__(self._tell, OFFERS)
         self.eras = eras
-        self.offered: list[Any] = []
-        """What each handshake offered."""
         self.ended: list[str] = []
         self.lists = 0
-        self.hanging = asyncio.Event()
 
-    async def _do(self, asked: Asked) -> None:
-        session = asked.headers.get("mcp-session-id", "")
-        if asked.method == "DELETE":
-            self.ended.append(session)
+    async def do(self, asked: Asked) -> None:
+        method = asked.message["method"] if asked.method == "POST" else asked.method
+        if method == "DELETE":
+            self.ended.append(asked.headers["mcp-session-id"])
             await asked.say(200)
-        elif asked.method != "POST":
-            await asked.say(405)
-        elif "id" not in asked.message:
-            await asked.say(202)
-        else:
-            await self._answer(asked, asked.message, session)
-
-    async def _answer(self, asked: Asked, message: Any, session: str) -> None:
-        method = message["method"]
-        if method == "initialize" and "handshake" in self.eras:
-            self.offered.append(message["params"]["capabilities"])
-            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(told, mcp_session_id=f"{len(self.offered) - 1}")
         elif method == "server/discover" and "stateless" in self.eras:
             versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
             await asked.result({"resultType": "complete", **versions})
-        elif method == "tools/list":
+        elif (
+            asked.method != "POST"
+            or "mcp-session-id" in asked.headers
+            or (method == "initialize" and "handshake" in self.eras)
+        ):
+            await super().do(asked)
+        elif "id" not in asked.message:
+            await asked.say(202)
+        else:
+            await self._tell(asked)
+
+    async def _tell(self, asked: Asked) -> None:
+        """How it was asked: in which session, and what was offered when that was opened."""
+        method, session = asked.message["method"], asked.headers.get("mcp-session-id", "")
+        if method == "tools/list":
             self.lists += 1
             await asked.result({"resultType": "complete", "tools": []})
-        elif method == "tools/call" and message["params"]["name"] == "hang":
-            await self.hanging.wait()
+        elif method == "tools/call" and asked.message["params"]["name"] == "hang":
+            await asyncio.Event().wait()
         elif method == "tools/call":
-            offered = self.offered[int(session)] if session else None
-            told = {"content": [], "session": session, "offered": offered}
-            await asked.result({"resultType": "complete", **told})
+            opener = self.opened[session].message if session else {"params": {}}
+            told = {"session": session, "offered": opener["params"].get("capabilities")}
+            await asked.result({"resultType": "complete", "content": [], **told})
         else:
             await asked.error(-32601, f"Method not found: {method}")
 
@@ -96,10 +103,10 @@ async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more:
 async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers():
     async with reaching(*ERAS) as (server, there):
         backend = there.backend
-        before = len(server.offered)
+        before = len(server.opened)
         assert await spoken(backend, STATELESS, ALL) == ("", None)
         assert await spoken(backend, None, ALL) == ("", None)
-        assert len(server.offered) == before
+        assert len(server.opened) == before
         first = await spoken(backend, HANDSHAKE, FORM)
         assert first[1] == FORM
         # What a client may say in two ways is one offer, and roots are never offered.
@@ -131,8 +138,7 @@ async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_fir
         await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
         await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
         assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        await leave(waiting)
         assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
         assert backend.view().connections == 4
 
@@ -181,13 +187,12 @@ async def test_a_setting_fixes_the_era(monkeypatch):
                 await spoken(there.backend, HANDSHAKE, FORM)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era):
-    async with running(spec("demo", era)) as there:
-        for caller in (*Era, *Era):
-            assert (await there.ask("echo", era=caller))["pid"] == there.process
-        assert len(await seen(there.backend, "initialize")) == (era == "handshake")
-        assert there.backend.view().connections == 1
+@both_eras
+async def test_a_process_that_knows_one_era_is_spoken_to_in_that(there, era):
+    for caller in (*Era, *Era):
+        assert (await there.ask("echo", era=caller))["pid"] == there.process
+    assert len(await seen(there.backend, "initialize")) == (era == "handshake")
+    assert there.backend.view().connections == 1
 
 
 async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak():
@@ -205,6 +210,8 @@ async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_sp
         question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
         asked = await there.ask("ask", capabilities=FORM, era=HANDSHAKE, **question)
         assert asked["resultType"] == "input_required"
+    async with running(spec("demo", "both", connections=2)) as there:
+        assert len({await pid(HANDSHAKE) for _ in range(4)}) == 2
 
 
 @pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
@@ -212,11 +219,6 @@ async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fix
     async with running(replace(spec("demo", "both"), **fixed)) as there:
         answer = await there.ask("echo", era=HANDSHAKE, capabilities=FORM)
         assert answer["pid"] == there.process
-
-
-async def test_several_processes_serve_callers_of_each_era():
-    async with running(spec("demo", "both", connections=2)) as there:
-        assert len({(await there.ask("echo", era=HANDSHAKE))["pid"] for _ in range(4)}) == 2
 
 
 async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice():

@@ -40,25 +40,14 @@ class Applied:
         return sorted(self.specs[-1].backends)
 
 
-class Log:
-    """What the gateway's log says, as it is said."""
-
-    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
-        self._caplog = caplog
-
-    @property
-    def said(self) -> list[str]:
-        ours = [each for each in self._caplog.records if each.name == "folkmoot.gateway"]
-        return [each.getMessage() for each in ours if each.levelno >= logging.WARNING]
-
-    async def says(self, text: str) -> None:
-        """Wait until it says something."""
-        await reached(lambda: any(text in line for line in self.said))
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the gateway's log warned of."""
+    ours = [each for each in caplog.records if each.name == "folkmoot.gateway"]
+    return [each.getMessage() for each in ours if each.levelno >= logging.WARNING]
 
 
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> Log:
-    return Log(caplog)
+async def warns(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    await reached(lambda: any(text in line for line in warned(caplog)))
 
 
 def write(path: Path, text: str) -> None:
@@ -95,52 +84,52 @@ async def test_a_changed_file_counts_at_once_and_the_log_says_so(file, caplog):
     assert [getattr(record, "removed", "") for record in caplog.records] == ["", "one"]
 
 
-async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(file, log):
+async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(file, caplog):
     async with following(file) as (_, applied):
         write(file, 'port = "x"\n[backends.two]\nurl = 7\n')
-        await log.says("backends.two.url must be")
+        await warns(caplog, "backends.two.url must be")
         write(file, ONE + TWO)
         assert await applied.next() == ["one", "two"]
         assert len(applied.specs) == 1
-    first, second = (line.partition(": ")[2] for line in log.said)
+    first, second = (line.partition(": ")[2] for line in warned(caplog))
     assert first == f'{file}:1: port must be an integer between 0 and 65535, not "x"'
     assert second.startswith(f"{file}:3: backends.two.url must be an http:// or https:// URL")
 
 
 async def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
-    tmp_path, log
+    tmp_path, caplog
 ):
     file = tmp_path / "config.toml"
     async with following(file) as (_, applied):
         write(file, ONE)
         assert await applied.next() == ["one"]
         file.unlink()
-        await log.says("is gone")
+        await warns(caplog, "is gone")
         assert len(applied.specs) == 1
 
 
-async def test_imported_files_are_followed_too_even_while_they_are_wrong(file, log):
+async def test_imported_files_are_followed_too_even_while_they_are_wrong(file, caplog):
     servers = file.parent / "mcp.json"
     async with following(file) as (_, applied):
         write(servers, "{")
         write(file, f'gateway.mcp_servers = ["mcp.json"]\n{ONE}')
-        await log.says("mcp.json:1: is not JSON")
+        await warns(caplog, "mcp.json:1: is not JSON")
         write(servers, '{"mcpServers": {"two": {"command": "x"}}}')
         assert await applied.next() == ["one", "two"]
         write(servers, '{"mcpServers": {"three": {"command": "x"}}}')
         assert await applied.next() == ["one", "three"]
 
 
-async def test_other_settings_are_said_to_need_a_restart_once(file, log):
+async def test_other_settings_are_said_to_need_a_restart_once(file, caplog):
     async with following(file) as (followed, applied):
         write(file, f"port = 7\n{ONE}")
         assert (await followed.reload()).restart == ("port",)
         assert (await followed.reload()).restart == ("port",)
         assert not applied.specs
-    assert log.said == ["some settings changed and take effect at the next start: port"]
+    assert warned(caplog) == ["some settings changed and take effect at the next start: port"]
 
 
-async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file, log):
+async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file, caplog):
     applied = Applied()
     made = SettingsFollower(load(file, environ={}), applied)
     assert not (await made.reload()).different
@@ -152,17 +141,17 @@ async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file, log):
     with pytest.raises(e.SettingsError, match="unknown setting 'x'"):
         await made.reload()
     assert sorted(applied.specs[-1].backends) == ["one", "two"]
-    assert log.said[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
+    assert warned(caplog)[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
 
 
 @pytest.mark.parametrize("failure", [e.CommandFailed("No room."), RuntimeError("odd")])
 async def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
-    file, failure, log
+    file, failure, caplog
 ):
     async with following(file) as (_, applied):
         applied.failure = failure
         write(file, ONE + TWO)
-        await log.says("could not be applied")
+        await warns(caplog, "could not be applied")
         applied.failure = None
         os.utime(file)
         assert await applied.next() == ["one", "two"]

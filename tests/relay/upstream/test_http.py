@@ -33,7 +33,7 @@ from tests.mcp.client.places import (
     told,
 )
 from tests.ports import free_port
-from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
+from tests.relay.upstream.scripted import CLOCK, FORM, Told, call, leave, resumed, running, spec
 
 TOOLS = {"tools": [{"name": "echo", "inputSchema": {}}]}
 OFFERS = {"tools": {}, "logging": {}}
@@ -47,7 +47,11 @@ async def who() -> Elicit[Answers]:
     return Elicit("Who are you?", Answers)
 
 
-def sdk() -> MCPServer:
+shaking_or_not = pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+
+
+@asynccontextmanager
+async def sdk_http() -> AsyncIterator[str]:
     server = MCPServer("sdk", log_level="ERROR")
 
     @server.tool()
@@ -64,12 +68,7 @@ def sdk() -> MCPServer:
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    return server
-
-
-@asynccontextmanager
-async def sdk_http() -> AsyncIterator[str]:
-    manager = StreamableHTTPSessionManager(sdk()._lowlevel_server)
+    manager = StreamableHTTPSessionManager(server._lowlevel_server)
     endpoints = {"/mcp": manager.handle_request}
     async with manager.run(), serving(endpoints=endpoints, max_body_bytes=2**20) as there:
         yield f"http://127.0.0.1:{there.port}/mcp"
@@ -99,7 +98,7 @@ class Sessions(Shaking):
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+@shaking_or_not
 async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
     shake,
 ):
@@ -118,10 +117,10 @@ async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_str
 
 
 @pytest.mark.requirement("gateway.server-requests")
-@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+@shaking_or_not
 async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
-        wanted = call("greet", capabilities={"elicitation": {"form": {}}})
+        wanted = call("greet", capabilities=FORM)
         asked = await conversation.request(wanted, 20)
         ((key, question),) = asked.result["inputRequests"].items()
         assert question["params"]["message"] == "Who are you?"
@@ -130,13 +129,12 @@ async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_ca
         assert done.result["content"][0]["text"] == "Hello, Ada!"
 
 
-@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+@shaking_or_not
 async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
         await conversation.request(call("work", name="ada"), 20)
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        await leave(waiting)
         link: Any = conversation.link
         await reached(lambda: not link._exchanges)
 
@@ -157,8 +155,7 @@ async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_ag
     server = Sessions(status, words)
     async with server.place.open() as place, running(spec(url=place.url)) as there:
         server.opened.clear()
-        answer = await there.backend.request(call("echo"))
-        assert answer.result["content"] == []
+        assert (await there.backend.request(call("echo"))).result["content"] == []
         assert server.calls == 1
         assert there.losses.things == []
 
@@ -184,16 +181,14 @@ async def test_a_server_that_comes_back_on_its_port_is_used_again(monkeypatch):
 @pytest.mark.requirement("gateway.no-caller-credentials")
 async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers():
     server = Sessions()
-    async with server.place.open() as place:
-        settings = spec(
-            url=place.url,
-            headers={"X-Plain": "yes", "Authorization": SecretReference(env="TOKEN")},
-        )
-        async with running(settings, {"TOKEN": "Bearer upstream"}) as there:
-            meta = {"authorization": "Bearer caller", "x": 1}
-            wanted = call("echo", person="ada")
-            wanted.params["_meta"] = meta
-            await there.backend.request(wanted)
+    named: Any = {"X-Plain": "yes", "Authorization": SecretReference(env="TOKEN")}
+    async with (
+        server.place.open() as place,
+        running(spec(url=place.url, headers=named), {"TOKEN": "Bearer upstream"}) as there,
+    ):
+        wanted = call("echo", person="ada")
+        wanted.params["_meta"] = {"authorization": "Bearer caller", "x": 1}
+        await there.backend.request(wanted)
     (asked,) = [each for each in place.of("POST") if b"tools/call" in each.body]
     assert asked.headers["authorization"] == "Bearer upstream"
     assert asked.headers["x-plain"] == "yes"
@@ -204,25 +199,21 @@ async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers()
 
 async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing():
     async def refuse(asked: Asked) -> None:
-        match asked.message.get("params", {}).get("name"):
-            case "busy":
-                await asked.say(429)
-            case "garbage":
-                await asked.say(200, b"no json", content_type="application/json")
-            case "failing":
-                await asked.say(500)
-            case _:
-                await asked.result({"resultType": "complete", **TOOLS})
+        status = asked.message["params"].get("arguments", {}).get("status")
+        if status is None:
+            await asked.result({"resultType": "complete", **TOOLS})
+        else:
+            await asked.say(status, b"no json", content_type="application/json")
 
     place_of = Place(speaking(refuse, OFFERS))
     async with place_of.open() as place, running(spec(url=place.url)) as there:
-        for tool, error, words in (
-            ("busy", e.BackendBusy, "rate limit was exceeded"),
-            ("garbage", e.BackendFailed, "cannot be read"),
-            ("failing", e.BackendFailed, r"failed \(500\)"),
+        for status, error, words in (
+            (429, e.BackendBusy, "rate limit was exceeded"),
+            (200, e.BackendFailed, "cannot be read"),
+            (500, e.BackendFailed, r"failed \(500\)"),
         ):
             with pytest.raises(error, match=words):
-                await there.ask(tool)
+                await there.ask("echo", status=status)
         assert (await there.ask("echo"))["tools"]
         assert there.backend.view().restarts == 0
 
@@ -244,7 +235,7 @@ async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobo
 
 
 @pytest.mark.requirement("gateway.shared-link")
-@pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
+@shaking_or_not
 async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(shake):
     async def answer(asked: Asked) -> None:
         message = asked.message
@@ -264,8 +255,7 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
         heard, others = Told(), Told()
         waits = call("wait", person="bob", tell=others, log_level="debug")
         waiting = asyncio.ensure_future(conversation.request(waits, 20))
-        logs = call("log", person="ann", tell=heard, log_level="debug")
-        await conversation.request(logs, 20)
+        await conversation.request(call("log", person="ann", tell=heard, log_level="debug"), 20)
         assert heard.said("data")[:9] == list(range(9))
         # Bob's call is the only one that is open by now.
         await conversation.request(call("log"), 20)
@@ -334,15 +324,13 @@ class Late(Shaking):
 async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(tool):
     server = Late()
     async with server.place.open() as place, talking(place.url, shake=True) as conversation:
-        offers = {"elicitation": {"form": {}}}
-        bobs = call("wait", person="bob", capabilities=offers)
+        bobs = call("wait", person="bob", capabilities=FORM)
         waiting = asyncio.ensure_future(conversation.request(bobs, 20))
         await reached(lambda: bool(conversation.in_flight))
         with suppress(Unanswered):
-            await conversation.request(call(tool, person="ann", capabilities=offers), 20)
+            await conversation.request(call(tool, person="ann", capabilities=FORM), 20)
         if tool == "broken":
             await server.stream[0].part(event(QUESTION))
-        reply = await server.reply()
-        assert "cannot be tied" in reply["error"]["message"]
+        assert "cannot be tied" in (await server.reply())["error"]["message"]
         assert not waiting.done()
         waiting.cancel()

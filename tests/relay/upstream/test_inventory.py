@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.relay.upstream import inventory
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.mcp.client.places import Asked, Place, speaking
+from tests.mcp.client.saying import python
 from tests.relay.upstream.scripted import ERAS, command
 from tests.relay.upstream.test_http import sdk_http
 
@@ -41,8 +41,7 @@ async def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inve
         return inventory, [method for method in methods if method.endswith("/list")]
 
 
-def empty(method: str, _: str | None) -> dict[str, Any]:
-    return {kind.member: [] for kind in inventory.KINDS if kind.method == method}
+NOTHING: dict[str, Any] = {kind.member: [] for kind in inventory.KINDS}
 
 
 @pytest.mark.long
@@ -61,7 +60,7 @@ async def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_ord
 
 
 async def test_only_what_the_server_says_it_has_is_asked_for():
-    found, asked = await taken(empty, {"prompts": {}})
+    found, asked = await taken(lambda *_: NOTHING, {"prompts": {}})
     assert asked == ["prompts/list"]
     assert found.capabilities == {"prompts": {}}
 
@@ -98,17 +97,13 @@ async def test_lists_without_an_end_are_cut_off(bound, value, said, monkeypatch)
 
 
 async def test_a_list_that_fails_is_told_of_and_the_others_are_there():
-    def partly(method: str, cursor: str | None) -> dict[str, Any]:
-        match method:
-            case "tools/list":
-                return {"tools": [{"name": "one"}]}
-            case "resources/list":
-                return {"error": {"code": -32603, "message": "The disk is on fire."}}
-            case "resources/templates/list":
-                return {"error": {"code": -32601, "message": "Method not found"}}
-        return {"prompts": "none"}
-
-    found, _ = await taken(partly)
+    lists: dict[str, Any] = {
+        "tools/list": {"tools": [{"name": "one"}]},
+        "resources/list": {"error": {"code": -32603, "message": "The disk is on fire."}},
+        "resources/templates/list": {"error": {"code": -32601, "message": "Method not found"}},
+        "prompts/list": {"prompts": "none"},
+    }
+    found, _ = await taken(lambda method, _: lists[method])
     assert [tool["name"] for tool in found.tools] == ["one"]
     assert found.faults == (
         "resources/list cannot be had: The disk is on fire.",
@@ -117,14 +112,11 @@ async def test_a_list_that_fails_is_told_of_and_the_others_are_there():
 
 
 async def test_entries_that_cannot_be_used_are_left_out_and_told_of():
-    def odd(method: str, cursor: str | None) -> dict[str, Any]:
-        if method == "tools/list":
-            return {"tools": ["text", {"name": ""}, {"title": "x"}, {"name": 7}, {"name": "good"}]}
-        if method == "resources/list":
-            return {"resources": [{"name": "no uri"}, {"uri": "a://b"}]}
-        return empty(method, cursor)
-
-    found, _ = await taken(odd)
+    odd: dict[str, Any] = {
+        "tools": ["text", {"name": ""}, {"title": "x"}, {"name": 7}, {"name": "good"}],
+        "resources": [{"name": "no uri"}, {"uri": "a://b"}],
+    }
+    found, _ = await taken(lambda method, _: NOTHING | odd, {"tools": {}, "resources": {}})
     assert [tool["name"] for tool in found.tools] == ["good"]
     assert [each["uri"] for each in found.resources] == ["a://b"]
     assert any("no usable uri" in fault and "'no uri'" in fault for fault in found.faults)
@@ -153,9 +145,10 @@ async def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them(
 
 
 async def test_a_server_that_cannot_be_had_is_an_error_that_says_why():
-    with pytest.raises(e.FolkmootError, match="cannot be reached"):
-        await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
-    with pytest.raises(e.FolkmootError, match="cannot be started"):
-        await take_inventory(["/no/such/program"], seconds=5)
-    with pytest.raises(e.FolkmootError, match="did not answer within 0"):
-        await take_inventory([sys.executable, "-ISc", "while True: input()"], seconds=0.5)
+    for target, why in (
+        ("http://127.0.0.1:1/mcp", "cannot be reached"),
+        (["/no/such/program"], "cannot be started"),
+        (python("while True: input()"), "did not answer within 1"),
+    ):
+        with pytest.raises(e.FolkmootError, match=why):
+            await take_inventory(target, seconds=1)

@@ -25,27 +25,21 @@ def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(tm
     assert VALUE not in clean(f"it said {VALUE} aloud")
 
 
-@pytest.mark.parametrize("made", ["nothing", "folder", "pipe", "large", "binary"])
-def test_a_file_that_holds_no_secret_is_named_and_not_shown(made, tmp_path):
-    path = tmp_path / "key"
-    match made:
-        case "folder":
-            path.mkdir()
-        case "pipe":
-            os.mkfifo(path)
-        case "large":
-            path.write_text("x" * 100_000)
-        case "binary":
-            path.write_bytes(b"\xff\xfe")
-    with pytest.raises(e.BackendUnavailable, match="variable KEY is missing: the file") as error:
-        child_environment({"KEY": SecretReference(file=str(path))}, {})
-    assert str(path) in error.value.message
+def test_a_file_that_holds_no_secret_is_named_and_not_shown(tmp_path):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_text("x" * 100_000)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for made in ("nothing", "folder", "pipe", "large", "binary"):
+        path = str(tmp_path / made)
+        with pytest.raises(e.BackendUnavailable, match="variable KEY is missing: the file") as told:
+            child_environment({"KEY": SecretReference(file=path)}, {})
+        assert path in told.value.message
 
 
 def test_what_is_shown_of_a_target_opens_no_door():
     url = Connecting(spec(url="https://me:pass@example.org/mcp?key=secret#x"), CLOCK, {})
-    assert url.target == "https://example.org/mcp"
-    assert url.transport == "http"
+    assert (url.target, url.transport) == ("https://example.org/mcp", "http")
     command = Connecting(spec(command=("npx", "server", "--token=hunter2hunter2")), CLOCK, {})
     assert "hunter2" not in command.target
     assert command.target.startswith("npx server")
@@ -61,8 +55,7 @@ def test_the_log_of_a_child_is_ours_line_by_line_but_never_a_flood_of_it(caplog,
         log(f"line {n}\r".encode())
     log(b"  ")
     assert len(caplog.records) == connecting.LINES_AT_ONCE
-    assert caplog.records[0].getMessage() == "line 0"
-    assert caplog.records[0].backend == "demo"
+    assert (caplog.records[0].getMessage(), caplog.records[0].backend) == ("line 0", "demo")
     assert log.telling() == "line 999"
     now[0] = 1.0
     log(b"later \xff")

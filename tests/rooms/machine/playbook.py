@@ -87,6 +87,33 @@ class Play:
         expectation(self, self.waiting.pop(0))
         return self
 
+    def ignore(self, step: Step) -> Play:
+        """Put something in, whatever comes out."""
+        self >> step
+        self.waiting.clear()
+        return self
+
+    def proposes(self, name: str, envelope: Envelope, id_: str = "p1", **more: Any) -> Play:
+        """Someone makes a proposal, which is kept and logged."""
+        self >> says(name, envelope, id=id_, **more) << stored("mcp.proposal.tools/call", name)
+        return self << logged("proposal.open", name, id_)
+
+    def gives(self, who: str, whom: str, *capabilities: Any, id_: str) -> Play:
+        """A grant that is kept, acknowledged, logged, and its recipient welcomed anew."""
+        kind = "capability.grant"
+        ack = {"status": "granted", "recipient": whom, "capabilities": list(capabilities)}
+        self >> says(who, grant(whom, *capabilities), id=id_) << stored(kind, who, id=id_)
+        self << stored("capability.grant-ack", to=[who, whom], correlation_id=[id_], payload=ack)
+        return self << logged(kind, who, whom, grant=id_) << told(whom, "system.welcome")
+
+    def takes(self, who: str, *losers: str, **what: Any) -> Play:
+        """A revocation that is carried out."""
+        kind = "capability.revoke"
+        self >> says(who, revoke(**what)) << stored(kind, who) << logged(kind, who)
+        for name in losers:
+            self << told(name, "system.welcome")
+        return self
+
     def done(self) -> None:
         """Nothing came out that the script did not name."""
         assert not self.waiting, f"also came out: {self.waiting}"
@@ -222,15 +249,14 @@ def stored(kind: str, from_: str = "gateway", **wanted: Any) -> Expectation:
 def refused(on: str, code: str, about: str | None = None, **wanted: Any) -> Expectation:
     """The sender alone is told that the message was refused."""
 
+    named = {} if about is None else {"correlation_id": [about]}
+    expect_told = told(on, "system.error", payload={"error": code, **wanted}, **named)
+
     def expect(play: Play, effect: Effect) -> None:
-        assert isinstance(effect, Tell), effect
-        assert effect.connection == on
-        told = read(effect.data)
-        check(told, kind="system.error", payload={"error": code, **wanted})
-        assert "seq" not in told
-        assert {"message", "attempted_kind", "your_capabilities"} <= told["payload"].keys()
-        if about is not None:
-            assert told["correlation_id"] == [about]
+        expect_told(play, effect)
+        assert isinstance(effect, Tell)
+        shown = read(effect.data)["payload"].keys()
+        assert {"message", "attempted_kind", "your_capabilities"} <= shown
 
     return expect
 
@@ -328,13 +354,9 @@ def notice(method: str, params: Any = None, about: str | None = None) -> Envelop
 
 def call(to: str | list[str], tool: str = "read", arguments: Any = None, n: Any = 1) -> Envelope:
     """A request to call a tool."""
-    payload = {
-        "jsonrpc": "2.0",
-        "id": n,
-        "method": "tools/call",
-        "params": _params(tool, arguments),
-    }
+    asked = {"method": "tools/call", "params": _params(tool, arguments)}
     to = [to] if isinstance(to, str) else to
+    payload = {"jsonrpc": "2.0", "id": n, **asked}
     return {"kind": "mcp.request.tools/call", "to": to, "payload": payload}
 
 
@@ -374,11 +396,8 @@ def withdraw(about: str) -> Envelope:
 
 
 def reject(about: str, reason: str = "no need") -> Envelope:
-    return {
-        "kind": "mcpx.reject.proposal",
-        "correlation_id": [about],
-        "payload": {"reason": reason},
-    }
+    rejection = {"kind": "mcpx.reject.proposal", "payload": {"reason": reason}}
+    return {**rejection, "correlation_id": [about]}
 
 
 def grant(recipient: str, *capabilities: Any) -> Envelope:

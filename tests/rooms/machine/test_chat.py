@@ -35,6 +35,10 @@ def say(text: str = "hello", n: int = 1, **body: Any) -> dict[str, Any]:
     return call("gateway", "chat.say", {"text": text, **body}, n)
 
 
+def about(kind: str, *ids: str) -> dict[str, Any]:
+    return {"kind": f"chat.{kind}", "correlation_id": [*ids]}
+
+
 @pytest.mark.requirement("chat.notification", "chat.short-form", "chat.delivered-as-sent")
 def test_both_spellings_are_chat_and_delivered_as_sent(play):
     play >> says("bob", chat("hi", format="markdown"))
@@ -67,9 +71,6 @@ def test_empty_chat_is_refused_in_every_spelling(play, text):
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
 def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play):
-    def about(kind: str, *ids: str) -> dict[str, Any]:
-        return {"kind": f"chat.{kind}", "correlation_id": [*ids]}
-
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     for kind in ("acknowledge", "cancel"):
         for ids in ((), ("m1", "m1")):
@@ -85,8 +86,7 @@ def test_acknowledging_chat_needs_the_right_to_it(stage):
     rights = {**SETTINGS.rights, Role.MEMBER: ("chat.message",)}
     play = stage("alice", "bob", rights=rights)
     play >> says("alice", chat(), id="m1") << stored("chat.message", "alice")
-    seen = {"kind": "chat.acknowledge", "correlation_id": ["m1"]}
-    play >> says("bob", seen) << refused("bob", "capability_denied")
+    play >> says("bob", about("acknowledge", "m1")) << refused("bob", "capability_denied")
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
@@ -94,10 +94,8 @@ def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     play.room = play.rebuilt(last_seq=len(play.stored))
     play >> joins("files") << attached("files")
-    seen = {"kind": "chat.acknowledge", "correlation_id": ["m1"]}
-    play >> says("files", seen) << stored("chat.acknowledge", "files")
-    missing = {"kind": "chat.acknowledge", "correlation_id": ["m9"]}
-    play >> says("files", missing) << refused("files", "message_unknown")
+    play >> says("files", about("acknowledge", "m1")) << stored("chat.acknowledge", "files")
+    play >> says("files", about("acknowledge", "m9")) << refused("files", "message_unknown")
     assert play.looked_up == ["m1", "m9"]
 
 
@@ -155,8 +153,7 @@ def test_the_tool_needs_its_own_capability(play, stage):
 
 
 def test_a_proposal_to_say_something_is_fulfilled_at_the_gateway(play):
-    play >> says("bob", proposal("chat.say", {"text": "hi"}), id="p1", to=["gateway"])
-    play << stored("mcp.proposal.tools/call", "bob") << logged("proposal.open", "bob")
+    play.proposes("bob", proposal("chat.say", {"text": "hi"}), to=["gateway"])
     play >> says("alice", say("hi"), correlation_id=["p1"]) << stored(REQUEST, "alice")
     play << logged("proposal.fulfilled", "alice", "p1")
     play << stored(NOTICE, "alice") << stored(ANSWER, to=["alice", "bob"])
@@ -184,8 +181,7 @@ def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(st
         play << refused("bob", "rate_limited", "m1", retry_after=10)
     for _ in range(4):
         play >> says("files", chat()) << stored("chat.message", "files")
-    play >> says("bob", proposal()) << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
+    play.proposes("bob", proposal())
     play >> waits(9.5)
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=20)

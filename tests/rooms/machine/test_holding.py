@@ -59,8 +59,7 @@ def stops(play: Play, who: str, whom: str, **payload: Any) -> Play:
 @pytest.mark.requirement("participant.pause-enforced")
 def test_who_is_paused_finishes_and_begins_nothing(play):
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
-    play >> says("files", proposal(), id="p1") << stored("mcp.proposal.tools/call", "files")
-    play << logged("proposal.open", "files")
+    play.proposes("files", proposal())
     stops(play, "alice", "files", reason="It is late.")
     begin = {"kind": "mcpx.begin.request", "correlation_id": ["q1"]}
     for begun in (chat(), chat_notice(), proposal(), {"kind": "reasoning.thought"}, begin):

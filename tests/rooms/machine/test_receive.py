@@ -68,16 +68,17 @@ OTHER = {
     "too large": chat("x" * 100_000),
 }
 CASES = {**PLAIN, **OTHER}
+
+
+def members_hold(*rights: Any) -> dict[str, Any]:
+    return {"rights": {**SETTINGS.rights, Role.MEMBER: rights}}
+
+
 RIGHTS = {
     "all": {},
-    "none": {"rights": {**SETTINGS.rights, Role.MEMBER: ()}},
+    "none": members_hold(),
     "a deny": {"account_rights": {"account-bob": ("!mcp.notification.notifications/chat/*",)}},
-    "a constraint": {
-        "rights": {
-            **SETTINGS.rights,
-            Role.MEMBER: ({"kind": "chat.*", "payload": {"text": "hello"}},),
-        }
-    },
+    "a constraint": {"rights": {Role.MEMBER: ({"kind": "chat.*", "payload": {"text": "hello"}},)}},
     "a chat limit": {"chat": {PrincipalType.PERSON: Limit(3, 60)}},
     "rates": {"rates": Rates(sent=Rate(1, 5_000), answers=Rate(1, 5_000))},
     "few values": {"limits": Limits(message_bytes=90_000, values=4)},
@@ -93,12 +94,11 @@ def quota(author: str, owner: str | None, size: int) -> None:
 
 def room(settings: RoomSettings, *, limited: bool = False, stored: bool = False) -> Room:
     made = iter(range(10_000))
-    found = Room(
-        settings, lambda: f"g{next(made)}", stored=stored, admit=quota if limited else None
-    )
-    found.join("a", principal("alice"), Role.OWNER, START)
-    found.join("b", principal("bob"), Role.MEMBER, START)
-    found.join("f", principal("files"), Role.MEMBER, START)
+    admit = quota if limited else None
+    found = Room(settings, lambda: f"g{next(made)}", stored=stored, admit=admit)
+    for name in ("alice", "bob", "files"):
+        role = Role.OWNER if name == "alice" else Role.MEMBER
+        found.join(name[0], principal(name), role, START)
     return found
 
 

@@ -34,29 +34,15 @@ GRANT = "capability.grant"
 REVOKE = "capability.revoke"
 REQUEST = "mcp.request.tools/call"
 READ = "mcp.request.tools/call:read"
-
-
-def gives(play: Play, who: str, whom: str, *capabilities: Any, id_: str) -> None:
-    """A grant that is carried out: kept, acknowledged, logged, and its recipient welcomed anew."""
-    play >> says(who, grant(whom, *capabilities), id=id_) << stored(GRANT, who, id=id_)
-    ack = {"status": "granted", "recipient": whom, "capabilities": list(capabilities)}
-    play << stored("capability.grant-ack", correlation_id=[id_], payload=ack)
-    play << logged(GRANT, who, whom, grant=id_) << told(whom, "system.welcome")
-
-
-def takes(play: Play, who: str, *losers: str, **what: Any) -> None:
-    """A revocation that is carried out."""
-    play >> says(who, revoke(**what)) << stored(REVOKE, who) << logged(REVOKE, who)
-    for name in losers:
-        play << told(name, "system.welcome")
+LONG = "x.y.z:" + "*a" * 500
 
 
 @pytest.fixture
 def chain(stage: Any) -> Play:
     """Alice gave bob the right to read and to grant; bob passed reading on to carol."""
     play: Play = stage("alice", "bob", "carol", "files")
-    gives(play, "alice", "bob", READ, GRANT, id_="r1")
-    gives(play, "bob", "carol", READ, id_="r2")
+    play.gives("alice", "bob", READ, GRANT, id_="r1")
+    play.gives("bob", "carol", READ, id_="r2")
     play >> says("carol", call("files")) << stored(REQUEST, "carol")
     return play
 
@@ -65,16 +51,16 @@ def chain(stage: Any) -> Play:
 def test_a_grant_meant_for_one_participant_opens_no_other(stage):
     play = stage("alice", "bob", "files", "calc", "carol")
     aimed = {"kind": "mcp.request.tools/call", "to": "files"}
-    gives(play, "alice", "bob", aimed, GRANT, id_="r1")
+    play.gives("alice", "bob", aimed, GRANT, id_="r1")
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
     play >> says("bob", call("calc")) << refused("bob", "proposal_required")
     wider = grant("carol", "mcp.request.tools/call")
     play >> says("bob", wider) << refused("bob", "grant_exceeds_rights")
     elsewhere = grant("carol", {**aimed, "to": ["files", "calc"]})
     play >> says("bob", elsewhere) << refused("bob", "grant_exceeds_rights")
-    gives(play, "bob", "carol", {**aimed, "to": "files"}, id_="r2")
+    play.gives("bob", "carol", {**aimed, "to": "files"}, id_="r2")
     play >> says("carol", call("files")) << stored(REQUEST, "carol")
-    takes(play, "alice", "bob", "carol", grant_id="r1")
+    play.takes("alice", "bob", "carol", grant_id="r1")
     play >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
 
 
@@ -82,8 +68,7 @@ def test_a_grant_meant_for_one_participant_opens_no_other(stage):
 def test_a_right_to_propose_may_name_whom_to_ask(stage):
     rights = {Role.MEMBER: ({"kind": "mcp.proposal.*", "to": "files"},)}
     play = stage("bob", "files", "calc", rights={**DEFAULT_RIGHTS, **rights})
-    play >> says("bob", proposal(), to=["files"]) << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
+    play.proposes("bob", proposal(), to=["files"])
     for to in ([], ["calc"], ["files", "calc"]):
         play >> says("bob", proposal(), to=to) << refused("bob", "capability_denied")
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
@@ -124,26 +109,24 @@ def test_a_guest_chats_and_does_nothing_else(play):
 @pytest.mark.requirement("capability.grant-kinds", "capability.change-rewelcomes")
 def test_a_grant_is_acknowledged_and_its_recipient_welcomed_on_every_connection(play):
     play >> joins("bob", on="bob-2") << attached("bob-2")
-    play >> says("alice", grant("bob", READ), id="r1") << stored(GRANT, "alice")
-    play << stored("capability.grant-ack", to=["alice", "bob"]) << logged(GRANT, "alice", "bob")
+    play.gives("alice", "bob", READ, id_="r1")
     you = {"you": {"capabilities": [*DEFAULT_RIGHTS[Role.MEMBER], READ]}}
-    for connection in ("bob", "bob-2"):
-        play << told(connection, "system.welcome", payload=you)
+    play << told("bob-2", "system.welcome", payload=you)
 
 
 @pytest.mark.requirement("capability.change-at-next-message")
 def test_grant_and_revocation_hold_from_the_next_message_on(play):
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
-    gives(play, "alice", "bob", READ, id_="r1")
+    play.gives("alice", "bob", READ, id_="r1")
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
-    takes(play, "alice", "bob", grant_id="r1")
+    play.takes("alice", "bob", grant_id="r1")
     play >> says("bob", call("files", n=2)) << refused("bob", "proposal_required")
 
 
 @pytest.mark.requirement("capability.grant-at-most-own")
 @pytest.mark.parametrize("more", [REQUEST, "mcp.request.tools/call:*", "*", "!chat.message"])
 def test_a_grant_that_goes_further_is_refused_as_a_whole(play, more):
-    gives(play, "alice", "files", READ, GRANT, id_="r1")
+    play.gives("alice", "files", READ, GRANT, id_="r1")
     play >> says("files", grant("bob", READ, more)) << refused("files", "grant_exceeds_rights")
     assert [one.recipient_name for one in play.room.grants()] == ["files"]
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
@@ -194,7 +177,7 @@ def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play):
 
 def test_a_grant_may_constrain_the_payload(play):
     narrow = {"kind": REQUEST, "payload": {"params": {"arguments": {"path": "notes/*"}}}}
-    gives(play, "alice", "bob", narrow, id_="r1")
+    play.gives("alice", "bob", narrow, id_="r1")
     fine, other = (
         call("files", "read", {"path": "notes/a"}),
         call("files", "read", {"path": "b"}, 2),
@@ -205,7 +188,7 @@ def test_a_grant_may_constrain_the_payload(play):
 
 @pytest.mark.requirement("capability.grant-bound-to-account")
 def test_a_grant_follows_the_account_and_not_the_name(play):
-    gives(play, "alice", "bob", READ, id_="r1")
+    play.gives("alice", "bob", READ, id_="r1")
     play >> leaves("bob") << stored("system.presence.leave")
     renamed = Principal("account-bob", "robert")
     play >> joins("robert", who=renamed) << attached("robert") << stored("system.presence.join")
@@ -214,24 +197,24 @@ def test_a_grant_follows_the_account_and_not_the_name(play):
     play >> joins("bob", who=heir) << attached("bob") << stored("system.presence.join")
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
     play >> says("alice", revoke(recipient="bob")) << refused("alice", "grant_unknown")
-    takes(play, "alice", "robert", grant_id="r1")
+    play.takes("alice", "robert", grant_id="r1")
 
 
 @pytest.mark.requirement("capability.revoke-by-granter")
 def test_the_granter_revokes_without_any_other_right(chain):
-    takes(chain, "bob", "carol", grant_id="r2")
+    chain.takes("bob", "carol", grant_id="r2")
     chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
     chain >> says("bob", revoke(grant_id="r2")) << refused("bob", "grant_unknown")
 
 
 @pytest.mark.requirement("capability.revoke-by-owner")
 def test_the_owner_revokes_any_grant(chain):
-    takes(chain, "alice", "carol", grant_id="r2")
+    chain.takes("alice", "carol", grant_id="r2")
     chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
 
 
 def test_a_history_that_revokes_what_had_ended_can_be_read(chain):
-    takes(chain, "alice", "carol", grant_id="r2")
+    chain.takes("alice", "carol", grant_id="r2")
     # As if the grant had ended with its granter before it was revoked.
     chain.stored = [
         one for one in chain.stored if one.about != "account-carol" or one.kind == REVOKE
@@ -243,24 +226,24 @@ def test_a_history_that_revokes_what_had_ended_can_be_read(chain):
 def test_whoever_holds_the_right_revokes_and_nobody_else(chain):
     chain >> says("files", revoke(grant_id="r2")) << refused("files", "capability_denied")
     chain >> says("carol", revoke(grant_id="r1")) << refused("carol", "capability_denied")
-    gives(chain, "alice", "files", {"kind": REVOKE, "payload": {"recipient": "carol"}}, id_="r3")
+    chain.gives("alice", "files", {"kind": REVOKE, "payload": {"recipient": "carol"}}, id_="r3")
     bobs = revoke(grant_id="r1", recipient="bob")
     chain >> says("files", bobs) << refused("files", "capability_denied")
     lie = revoke(grant_id="r1", recipient="carol")
     chain >> says("files", lie) << refused("files", "grant_unknown")
-    takes(chain, "files", "carol", grant_id="r2", recipient="carol")
+    chain.takes("files", "carol", grant_id="r2", recipient="carol")
 
 
 def test_a_deny_stops_the_granter_too(stage):
     rights = {"account-bob": (READ, GRANT, "!capability.revoke")}
     play = stage("alice", "bob", "carol", account_rights=rights)
-    gives(play, "bob", "carol", READ, id_="r1")
+    play.gives("bob", "carol", READ, id_="r1")
     play >> says("bob", revoke(grant_id="r1")) << refused("bob", "capability_denied")
 
 
 @pytest.mark.requirement("capability.revoke-cascades")
 def test_what_was_granted_from_a_grant_goes_with_it(chain):
-    takes(chain, "alice", "bob", "carol", grant_id="r1")
+    chain.takes("alice", "bob", "carol", grant_id="r1")
     assert list(chain.room.grants()) == []
     for name in ("bob", "carol"):
         chain >> says(name, call("files", n=2)) << refused(name, "proposal_required")
@@ -269,34 +252,34 @@ def test_what_was_granted_from_a_grant_goes_with_it(chain):
 @pytest.mark.requirement("capability.revoke-cascades")
 def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage):
     play = stage("alice", "bob", "carol", "files")
-    gives(play, "alice", "bob", READ, GRANT, id_="r1")
-    gives(play, "bob", "carol", READ, GRANT, id_="r2")
-    gives(play, "carol", "bob", READ, id_="r3")
-    takes(play, "alice", "bob", "carol", grant_id="r1")
+    play.gives("alice", "bob", READ, GRANT, id_="r1")
+    play.gives("bob", "carol", READ, GRANT, id_="r2")
+    play.gives("carol", "bob", READ, id_="r3")
+    play.takes("alice", "bob", "carol", grant_id="r1")
     assert list(play.room.grants()) == []
 
 
 def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage):
     rights = {"account-bob": ("mcp.request.ping", GRANT)}
     play = stage("alice", "bob", "carol", "files", account_rights=rights)
-    gives(play, "alice", "bob", READ, id_="r1")
-    gives(play, "alice", "bob", "mcp.request.tools/*", id_="r2")
-    gives(play, "bob", "carol", READ, "mcp.request.ping", id_="r3")
-    takes(play, "alice", "bob", grant_id="r1")
+    play.gives("alice", "bob", READ, id_="r1")
+    play.gives("alice", "bob", "mcp.request.tools/*", id_="r2")
+    play.gives("bob", "carol", READ, "mcp.request.ping", id_="r3")
+    play.takes("alice", "bob", grant_id="r1")
     play >> says("carol", call("files")) << stored(REQUEST, "carol")
-    takes(play, "alice", "bob", "carol", grant_id="r2")
+    play.takes("alice", "bob", "carol", grant_id="r2")
     play >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
     assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
 
 
 def test_a_part_of_a_grant_can_be_taken_back(play):
-    gives(play, "alice", "bob", READ, "mcp.request.ping", id_="r1")
-    gives(play, "alice", "bob", READ, id_="r2")
+    play.gives("alice", "bob", READ, "mcp.request.ping", id_="r1")
+    play.gives("alice", "bob", READ, id_="r2")
     play >> says("alice", revoke(recipient="bob", capabilities=["x.y"]))
     play << refused("alice", "grant_unknown")
-    takes(play, "alice", "bob", recipient="bob", capabilities=[READ])
+    play.takes("alice", "bob", recipient="bob", capabilities=[READ])
     assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
-    takes(play, "alice", "bob", recipient="bob")
+    play.takes("alice", "bob", recipient="bob")
     assert list(play.room.grants()) == []
 
 
@@ -306,9 +289,9 @@ def test_a_revocation_that_says_too_little_is_refused(play, payload):
 
 
 def test_a_grant_to_someone_who_left_can_be_taken_back(play):
-    gives(play, "alice", "bob", READ, id_="r1")
+    play.gives("alice", "bob", READ, id_="r1")
     play >> leaves("bob") << stored("system.presence.leave")
-    takes(play, "alice", recipient="bob")
+    play.takes("alice", recipient="bob")
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
 
@@ -329,19 +312,32 @@ def test_a_role_that_changes_changes_rights_at_once(play):
     play >> says("bob", b'{"protocol":"mcpx/v1","kind":"x.y"}') << stored("x.y", "bob")
 
 
-def test_the_number_of_grants_is_bounded(stage):
-    play = stage("alice", "bob", "files", bounds={"grants": 3, "grants_each": 2})
-    gives(play, "alice", "bob", READ, id_="r1")
-    gives(play, "alice", "bob", READ, id_="r2")
-    play >> says("alice", grant("bob", READ)) << refused("alice", "too_many_open")
-    gives(play, "alice", "files", READ, id_="r3")
-    play >> says("alice", grant("files", READ)) << refused("alice", "too_many_open")
+@pytest.mark.parametrize(
+    ("bounds", "first", "second"),
+    [
+        ({"grants": 3, "grants_each": 2}, [["x.a"], ["x.a"]], ["x.a"]),
+        ({"granted": 5, "granted_each": 3}, [["x.a", "x.b", "x.c"]], ["x.a", "x.b"]),
+        ({"granted_bytes": 2_000}, [], [LONG]),
+    ],
+    ids=["grants", "capabilities", "bytes"],
+)
+def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(
+    stage, bounds, first, second
+):
+    play = stage("alice", "bob", "files", bounds=bounds)
+    for number, capabilities in enumerate(first):
+        play.gives("alice", "bob", *capabilities, id_=f"r{number}")
+    if first:
+        play >> says("alice", grant("bob", "x.d")) << refused("alice", "too_many_open")
+    play.gives("alice", "files", *second, id_="last")
+    play >> says("alice", grant("files", LONG)) << refused("alice", "too_many_open")
+    play >> says("alice", grant("bob", *[LONG] * 9)) << refused("alice", "payload_invalid")
 
 
 def test_nobody_is_granted_more_than_anyone_can_hold(play):
     wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
     for n in range(4):
-        gives(play, "alice", "bob", wide, id_=f"r{n}")
+        play.gives("alice", "bob", wide, id_=f"r{n}")
     play >> says("alice", grant("bob", wide)) << refused("alice", "too_many_capabilities")
 
 
@@ -352,26 +348,3 @@ def test_grants_outlive_a_restart_that_trimmed_their_messages(chain):
     again = Room.rebuild(SETTINGS, chain.new_id, kept, chain.now, snapshot=snapshot)
     assert list(again.grants()) == list(chain.room.grants()) != []
     assert again.seq == chain.room.seq
-
-
-def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stage):
-    play = stage("alice", "bob", "files", bounds={"granted": 5, "granted_each": 3})
-    gives(play, "alice", "bob", "x.a", "x.b", "x.c", id_="r1")
-    play >> says("alice", grant("bob", "x.d")) << refused("alice", "too_many_open")
-    gives(play, "alice", "files", "x.a", "x.b", id_="r2")
-    play >> says("alice", grant("files", "x.c")) << refused("alice", "too_many_open")
-
-
-def test_what_is_granted_is_bounded_by_its_bytes(stage):
-    play = stage("alice", "bob", "files", bounds={"granted_bytes": 2_000})
-    long = "x.y.z:" + "*a" * 500
-    gives(play, "alice", "bob", long, id_="r1")
-    play >> says("alice", grant("bob", long)) << refused("alice", "too_many_open")
-    play >> says("alice", grant("bob", *[long] * 9)) << refused("alice", "payload_invalid")
-
-
-def test_a_grant_never_stands_in_place_of_another_whose_message_is_gone(play):
-    gives(play, "alice", "bob", READ, id_="r1")
-    play.rebuilds = False
-    play.room.trim(play.room.seq + 1)
-    play >> says("alice", grant("files", READ), id="r1") << refused("alice", "id_used", "r1")

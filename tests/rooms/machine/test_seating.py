@@ -54,10 +54,15 @@ def asks(id_: str, by: str, *to: str, **payload: Any) -> Expectation:
         assert isinstance(effect, AskBackend), effect
         assert (effect.id, effect.by, effect.to) == (id_, f"account-{by}", to or (by,))
         assert effect.backend == backend_principal("github")
-        assert effect.kind == f"mcp.response.tools/call:{TOOL}"
-        assert effect.payload["params"]["name"] == TOOL
+        assert effect.kind == f"mcp.response.tools/call:{effect.payload['params']['name']}"
 
     return expect
+
+
+def asked(play: Play, id_: str, n: int = 1) -> None:
+    """Alice asks the server something."""
+    play >> says("alice", call("github", TOOL, n=n), id=id_)
+    play << stored("mcp.request.tools/call", "alice") << asks(id_, "alice")
 
 
 def ceases(id_: str) -> Expectation:
@@ -92,16 +97,14 @@ def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once(play):
 
 
 def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_asked(play):
-    play >> says("alice", call("github", TOOL), id="q1")
-    play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
+    asked(play, "q1")
     play >> answers({**answer("q1"), "to": ["alice"]})
     play << stored("mcp.response.tools/call", "github", to=["alice"])
     play >> says("alice", chat()) << stored("chat.message", "alice")
 
 
 def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play):
-    play >> says("bob", proposal(TOOL), id="p1", to=["github"])
-    play << stored("mcp.proposal.tools/call", "bob") << logged("proposal.open", "bob", "p1")
+    play.proposes("bob", proposal(TOOL), to=["github"])
     play >> says("alice", fulfil("p1", to="github", tool=TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << logged("proposal.fulfilled", "alice")
     play << asks("q1", "alice", "alice", "bob")
@@ -109,13 +112,11 @@ def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play):
 
 def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(play):
     for number, id_ in enumerate(("q1", "q2", "q3")):
-        play >> says("alice", call("github", TOOL, n=number), id=id_)
-        play << stored("mcp.request.tools/call", "alice") << asks(id_, "alice")
+        asked(play, id_, n=number)
     play >> says("alice", notice("notifications/cancelled", about="q1"))
     play << stored("mcp.notification.notifications/cancelled", "alice") << ceases("q1")
     play.now = START + SETTINGS.request_seconds - 1
-    play >> says("alice", call("github", TOOL, n=9), id="q4")
-    play << stored("mcp.request.tools/call", "alice") << asks("q4", "alice")
+    asked(play, "q4", n=9)
     play >> waits(1)
     for id_ in ("q2", "q3"):
         timed_out = {"error": {"data": {"code": "request_timed_out"}}}
@@ -126,8 +127,7 @@ def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(
 
 
 def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life(play):
-    play >> says("alice", call("github", TOOL), id="q1")
-    play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
+    asked(play, "q1")
     play.room = play.rebuilt()
     play >> seats("github", anew=True)
     lost = {"error": {"data": {"code": "target_left"}}}
@@ -144,8 +144,7 @@ def test_a_backend_is_not_kicked_and_holds_nothing(play):
 
 
 def test_only_the_backend_answers_for_the_backend(play):
-    play >> says("alice", call("github", TOOL), id="q1")
-    play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
+    asked(play, "q1")
     play >> says("bob", answer("q1")) << refused("bob", "not_asked")
     play >> says("bob", answer("q1"), from_="github") << refused("bob", "sender_forged")
     play >> says("alice", answer("q1")) << refused("alice", "not_asked")

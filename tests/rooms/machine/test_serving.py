@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.rooms.machine import Attach, Room, Tell
+from folkmoot.rooms.machine import Attach, Role, Room, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Expectation,
@@ -45,20 +45,16 @@ def serving(on: str, connection: str | None, *, you: bool = False, **more: Any) 
     return told(on, "system.serving", payload={"you": you, "connection": connection, **more})
 
 
-def owed(id_: str, state: str, by: str = "alice") -> dict[str, Any]:
-    return {"id": id_, "requester": by, "state": state, "kind": f"{REQUEST}:read"}
-
-
-def shown(on: str, *owed_: dict[str, Any]) -> Expectation:
-    """The one that serves is told what waits."""
+def shown(on: str, **states: str) -> Expectation:
+    """The one that serves is told what waits, and how it stands."""
 
     def expect(play: Play, effect: Any) -> None:
         assert isinstance(effect, Tell)
         assert effect.connection == on
         requests = read(effect.data)["payload"]["requests"]
-        assert [
-            {name: one[name] for name in ("id", "requester", "state", "kind")} for one in requests
-        ] == [*owed_]
+        assert {one["id"]: one["state"] for one in requests} == states
+        for one in requests:
+            assert (one["requester"], one["kind"]) == ("alice", f"{REQUEST}:read")
 
     return expect
 
@@ -67,8 +63,7 @@ def welcomed(play: Play) -> dict[str, Any]:
     """What the last who came in was told."""
     (attach,) = [one for one in play.waiting if isinstance(one, Attach)]
     play.waiting.clear()
-    welcome: dict[str, Any] = read(attach.welcome)["payload"]
-    return welcome
+    return dict(read(attach.welcome)["payload"])
 
 
 @pytest.fixture
@@ -85,6 +80,12 @@ def two(play: Play) -> Play:
 def asked(two: Play) -> Play:
     """Alice has asked it something."""
     return two >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
+
+
+def left_amid(asked: Play) -> None:
+    """The connection that began what was asked ends."""
+    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
+    asked >> leaves("f2") << serving("files", "one") << shown("f1", q1="running")
 
 
 @pytest.mark.requirement("serving.newest")
@@ -107,12 +108,9 @@ def test_only_the_newest_begins_what_is_asked_and_only_once(asked):
 
 def test_beginning_needs_no_capability_and_heeds_a_deny(asked):
     asked >> says("bob", begin("q1")) << refused("bob", "not_asked")
-    rights = {**SETTINGS.rights, next(iter(SETTINGS.rights)): ("*",)}
-    denied = msgspec.structs.replace(
-        SETTINGS, rights=rights, account_rights={"account-files": ("!mcpx.begin.request",)}
-    )
-    asked >> (lambda play: play.room.configure(denied, play.now))
-    asked.waiting.clear()
+    denies = {"account-files": ("!mcpx.begin.request",)}
+    denied = msgspec.structs.replace(SETTINGS, account_rights=denies)
+    asked.ignore(lambda play: play.room.configure(denied, play.now))
     asked >> says("f2", begin("q1")) << refused("f2", "capability_denied")
 
 
@@ -125,9 +123,7 @@ def test_beginning_names_one_open_request(asked, about):
 def test_nobody_begins_by_a_message_that_comes_on_no_connection(asked):
     raw = msgspec.json.encode({"protocol": "mcpx/v1", **begin("q1")})
     with pytest.raises(Exception, match="Only the connection that serves"):
-        asked.room.post(
-            principal("files"), asked.room._state.members.named("files").role, raw, asked.now
-        )  # type: ignore[union-attr]
+        asked.room.post(principal("files"), Role.MEMBER, raw, asked.now)
 
 
 @pytest.mark.requirement("serving.take-over")
@@ -135,25 +131,23 @@ def test_the_next_takes_over_what_nobody_has_begun(asked):
     asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> leaves("f2") << serving("files", "one")
-    asked << shown("f1", owed("q1", "running"), owed("q2", "waiting"))
+    asked << shown("f1", q1="running", q2="waiting")
     asked >> says("f1", begin("q1")) << refused("f1", "request_begun")
     asked >> says("f1", begin("q2")) << stored(BEGIN, "files")
 
 
 @pytest.mark.requirement("serving.interrupted")
 def test_what_was_begun_is_interrupted_when_its_connection_stays_away(asked):
-    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
-    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
+    left_amid(asked)
     asked >> waits(RETURN - 1)
-    asked >> waits(1) << shown("f1", owed("q1", "interrupted"))
+    asked >> waits(1) << shown("f1", q1="interrupted")
     asked >> says("f1", begin("q1")) << stored(BEGIN, "files")
     asked >> says("f1", begin("q1")) << refused("f1", "request_begun")
 
 
 @pytest.mark.requirement("serving.interrupted")
 def test_a_connection_that_comes_back_in_time_goes_on(asked):
-    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
-    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
+    left_amid(asked)
     asked >> waits(RETURN - 1)
     asked >> joins("files", "f3", conn="two", serve=True)
     assert welcomed(asked)["waiting"]["requests"][0]["state"] == "running"
@@ -163,9 +157,8 @@ def test_a_connection_that_comes_back_in_time_goes_on(asked):
 
 
 def test_what_was_interrupted_runs_on_when_its_connection_comes_after_all(asked):
-    asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
-    asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
-    asked >> waits(RETURN) << shown("f1", owed("q1", "interrupted"))
+    left_amid(asked)
+    asked >> waits(RETURN) << shown("f1", q1="interrupted")
     asked >> joins("files", "f3", conn="two", serve=True)
     assert welcomed(asked)["waiting"]["requests"][0]["state"] == "running"
 
@@ -181,7 +174,7 @@ def test_the_same_connection_coming_back_in_place_of_the_old_one_changes_nothing
 def test_one_that_comes_back_without_tools_hands_over(asked):
     asked >> joins("files", "f3", conn="two") << closed("f2", CloseCode.REPLACED)
     asked << attached("f3", serving={"you": False, "connection": "one"})
-    asked << serving("files", "one") << shown("f1", owed("q1", "waiting"))
+    asked << serving("files", "one") << shown("f1", q1="waiting")
 
 
 def test_when_the_last_that_offers_tools_goes_nobody_serves(two):
@@ -191,9 +184,7 @@ def test_when_the_last_that_offers_tools_goes_nobody_serves(two):
 
 def test_a_connection_without_an_id_of_its_own_serves_too(play):
     play >> joins("files", "f1", serve=True)
-    told_ = welcomed(play)["serving"]
-    assert told_["you"]
-    assert told_["connection"]
+    assert all(welcomed(play)["serving"].values())
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> says("f1", begin("q1")) << stored(BEGIN, "files")
     play >> leaves("f1") << serving("files", None)
@@ -209,9 +200,8 @@ def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     for snapshot in (None, asked.room.snapshot()):
         room: Room = asked.rebuilt(snapshot=snapshot)
-        (attach,) = room.join(
-            "g1", principal("files"), _role(asked), asked.now, conn="three", serve=True
-        )
+        coming = {"conn": "three", "serve": True}
+        (attach,) = room.join("g1", principal("files"), Role.MEMBER, asked.now, **coming)
         assert isinstance(attach, Attach)
         waiting = read(attach.welcome)["payload"]["waiting"]
         states = [(one["id"], one["state"]) for one in waiting["requests"]]
@@ -220,12 +210,6 @@ def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(
         (notice_,) = [one for one in effects if isinstance(one, Tell)]
         requests = read(notice_.data)["payload"]["requests"]
         assert [one["state"] for one in requests] == ["interrupted", "waiting"]
-
-
-def _role(play: Play) -> Any:
-    member = play.room._state.members.named("files")
-    assert member
-    return member.role
 
 
 def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked):
@@ -242,11 +226,8 @@ def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked):
 
 @pytest.mark.requirement("room.welcome-waiting")
 def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play):
-    play >> says("bob", proposal(), id="p1", to=["files"])
-    play << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
-    play >> says("bob", proposal("write"), id="p2") << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
+    play.proposes("bob", proposal(), to=["files"])
+    play.proposes("bob", proposal("write"), "p2")
 
     def listed(name: str) -> list[str]:
         play >> joins(name, f"{name}-again")

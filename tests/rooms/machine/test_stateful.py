@@ -23,6 +23,7 @@ from tests.rooms.machine.playbook import (
     SETTINGS,
     Envelope,
     Play,
+    Step,
     answer,
     begin,
     call,
@@ -59,14 +60,21 @@ ATOMS = {
 }
 WIDER = {"read-files": "read"}
 """Who holds the one holds the other too."""
-REQUEST_SECONDS, PROGRESS_SECONDS, PROPOSAL_SECONDS, RETURN_SECONDS = 300, 700, 3600, 30
+SECONDS = {"request_seconds": 300.0, "progress_seconds": 700.0, "proposal_seconds": 3600.0}
+REQUEST_SECONDS, PROGRESS_SECONDS, PROPOSAL_SECONDS = SECONDS.values()
+RETURN_SECONDS = 30
 
 names = st.sampled_from(NAMES)
+actors = st.sampled_from((*NAMES, OWNER, OWNER))
+"""Whoever does what mostly an owner may."""
 atoms = st.sampled_from(sorted(ATOMS))
 tools = st.sampled_from(["read", "write"])
 values = st.sampled_from([1, 1.0, True, "1"])
 ids = st.sampled_from([1, 2, "1"])
 picks = st.integers(0, 7)
+reserved = st.sampled_from(
+    ["system.presence.leave", "capability.grant-ack", "room.invite-ack", "stream.open"]
+)
 
 
 class Asked(Struct):
@@ -112,15 +120,7 @@ class RoomRules(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        unlimited = replace(
-            SETTINGS,
-            chat={},
-            loop_guard=LOOP_GUARD,
-            request_seconds=float(REQUEST_SECONDS),
-            progress_seconds=float(PROGRESS_SECONDS),
-            proposal_seconds=float(PROPOSAL_SECONDS),
-        )
-        self.play = Play(unlimited)
+        self.play = Play(replace(SETTINGS, chat={}, loop_guard=LOOP_GUARD, **SECONDS))
         self.play.rebuilds = False
         self.here: set[str] = set()
         self.asked: dict[str, Asked] = {}
@@ -155,13 +155,7 @@ class RoomRules(RuleBasedStateMachine):
         )
 
     def say(
-        self,
-        name: str,
-        envelope: Envelope,
-        *,
-        allowed: bool,
-        begins: bool = True,
-        on: str | None = None,
+        self, name: str, envelope: Envelope, *, allowed: bool, begins: bool = True, on: str = ""
     ) -> str | None:
         """Send something, and see that it is accepted just when it should be; its id if it is."""
         allowed = allowed and not (begins and name in self.paused)
@@ -180,17 +174,20 @@ class RoomRules(RuleBasedStateMachine):
         latest = list(table.items())[-8:]
         return latest[at % len(latest)] if latest else ("m0", None)
 
+    def do(self, step: Step) -> None:
+        """Let something happen, whatever comes of it."""
+        self.play >> step
+        self.play.waiting.clear()
+
     @rule(name=names)
     def comes(self, name: str) -> None:
-        self.play >> joins(name, who=who(name))
-        self.play.waiting.clear()
+        self.do(joins(name, who=who(name)))
         self.here.add(name)
 
     @rule(name=names)
     def goes(self, name: str) -> None:
         for connection in (*self.offering[name].values(), name):
-            self.play >> leaves(connection)
-            self.play.waiting.clear()
+            self.do(leaves(connection))
         self._gone(name)
 
     @precondition(lambda self: self.here)
@@ -200,8 +197,7 @@ class RoomRules(RuleBasedStateMachine):
             return
         self.sent += 1
         connection = f"{name}-{self.sent}"
-        self.play >> joins(name, connection, who=who(name), conn=conn, serve=True)
-        self.play.waiting.clear()
+        self.do(joins(name, connection, who=who(name), conn=conn, serve=True))
         self.offering[name].pop(conn, None)
         self.offering[name][conn] = connection
         for one in self.asked.values():
@@ -212,8 +208,7 @@ class RoomRules(RuleBasedStateMachine):
     def a_connection_ends(self, name: str, conn: str) -> None:
         connection = self.offering[name].pop(conn, None)
         if connection is not None:
-            self.play >> leaves(connection)
-            self.play.waiting.clear()
+            self.do(leaves(connection))
             self._away(name, conn)
 
     def _away(self, name: str, conn: str | None = None) -> None:
@@ -240,8 +235,7 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1, 299, 3599]))
     def time_goes_by(self, seconds: int) -> None:
-        self.play >> waits(seconds)
-        self.play.waiting.clear()
+        self.do(waits(seconds))
         now = self.play.now
         self.asked = {id_: one for id_, one in self.asked.items() if one.until > now}
         for one in self.proposed.values():
@@ -284,7 +278,7 @@ class RoomRules(RuleBasedStateMachine):
             self.paused |= {*self.run}
             self.run = []
 
-    @rule(name=names, to=names, tool=tools, n=ids, value=values)
+    @rule(name=actors, to=names, tool=tools, n=ids, value=values)
     def asks(self, name: str, to: str, tool: str, n: Any, value: Any) -> None:
         allowed = self.may_ask(name, tool, to) and self._can_ask(name, to, n)
         request = call(to, tool, {"value": value}, n)
@@ -346,11 +340,12 @@ class RoomRules(RuleBasedStateMachine):
             until = self.play.now + PROPOSAL_SECONDS
             self.proposed[id_] = Proposed(name, tool, value, until)
 
-    @rule(name=names, at=picks, to=names, n=ids, value=values)
-    def fulfils(self, name: str, at: int, to: str, n: Any, value: Any) -> None:
+    @rule(name=actors, at=picks, to=names, n=ids, value=values, rightly=st.booleans())
+    def fulfils(self, name: str, at: int, to: str, n: Any, value: Any, rightly: bool) -> None:
         about, one = self.pick(self.proposed, at)
         if one is None:
             return
+        value = one.value if rightly else value
         same = (type(one.value), one.value) == (type(value), value)
         allowed = one.open and one.proposer != name and same
         allowed = allowed and self.may_ask(name, one.tool, to) and self._can_ask(name, to, n)
@@ -358,12 +353,6 @@ class RoomRules(RuleBasedStateMachine):
         id_ = self.say(name, request, allowed=allowed)
         self._keep(id_, name, to, n, one.proposer)
         one.open = one.open and id_ is None
-
-    @rule(at=picks, to=names, value=values, rightly=st.booleans())
-    def the_owner_fulfils(self, at: int, to: str, value: Any, rightly: bool) -> None:
-        _, one = self.pick(self.proposed, at)
-        if one is not None:
-            self.fulfils(OWNER, at, to, 1, one.value if rightly else value)
 
     @rule(name=names, at=picks)
     def withdraws(self, name: str, at: int) -> None:
@@ -397,22 +386,13 @@ class RoomRules(RuleBasedStateMachine):
         self.gives(through, to, [atom])
 
     @precondition(lambda self: self.given)
-    @rule(name=names, at=picks)
+    @rule(name=actors, at=picks)
     def takes_back(self, name: str, at: int) -> None:
         one = self.given[at % len(self.given)]
         alive = any(self._supported(one, atom) for atom in one.atoms)
         allowed = alive and (self.may(name, "revoke") or one.granter == name)
         if self.say(name, revoke(grant_id=one.id), allowed=allowed):
             self.given.remove(one)
-
-    @precondition(lambda self: self.given)
-    @rule(at=picks)
-    def the_owner_takes_back(self, at: int) -> None:
-        self.takes_back(OWNER, at)
-
-    @rule(to=names, tool=tools, n=ids)
-    def the_owner_asks(self, to: str, tool: str, n: Any) -> None:
-        self.asks(OWNER, to, tool, n, 1)
 
     def teardown(self) -> None:
         assert known(self.play.rebuilt()) == known(self.play.room)
@@ -430,7 +410,7 @@ class RoomRules(RuleBasedStateMachine):
             for one in self.proposed.values():
                 one.open = one.open and one.proposer != whom
 
-    @rule(name=names, whom=names)
+    @rule(name=actors, whom=names)
     def pauses(self, name: str, whom: str) -> None:
         allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "pause")
         if self.say(name, {"kind": "participant.pause", "to": [whom]}, allowed=allowed):
@@ -445,16 +425,7 @@ class RoomRules(RuleBasedStateMachine):
             self.paused.discard(whom)
             self.looped.discard(whom)
 
-    @rule(whom=names)
-    def the_owner_pauses(self, whom: str) -> None:
-        self.pauses(OWNER, whom)
-
-    @rule(
-        name=names,
-        kind=st.sampled_from(
-            ["system.presence.leave", "capability.grant-ack", "room.invite-ack", "stream.open"]
-        ),
-    )
+    @rule(name=names, kind=reserved)
     def forges(self, name: str, kind: str) -> None:
         self.say(name, {"kind": kind, "payload": {"recipient": name}}, allowed=False)
 
@@ -469,11 +440,8 @@ class RoomRules(RuleBasedStateMachine):
         assert {who["id"] for who in self.play.room.participants()} == self.here
         open_ = {one.id for one in self.play.room.proposals() if one.state.value == "open"}
         assert open_ == {id_ for id_, one in self.proposed.items() if one.open}
-        held = {
-            (one.recipient_name, repr(what))
-            for one in self.play.room.grants()
-            for what in one.capabilities
-        }
+        granted = self.play.room.grants()
+        held = {(one.recipient_name, repr(what)) for one in granted for what in one.capabilities}
         assert held == {
             (one.recipient, repr(ATOMS[atom]))
             for one in self.given
@@ -481,8 +449,7 @@ class RoomRules(RuleBasedStateMachine):
             if self._supported(one, atom)
         }
         for name in sorted(self.here):
-            role = ROLES.get(name, Role.MEMBER)
-            owed, _ = self.play.room.waiting(who(name), role)
+            owed, _ = self.play.room.waiting(who(name), ROLES.get(name, Role.MEMBER))
             assert {request.id: standing for request, standing in owed} == {
                 id_: one.standing(self.play.now)
                 for id_, one in self.asked.items()

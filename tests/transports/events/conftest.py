@@ -1,5 +1,5 @@
-"""The hub of these tests is that of the tests of REST."""
+"""The hub of these tests and its people are those of the tests of REST."""
 
-from tests.transports.rest.conftest import clock, hub
+from tests.transports.rest.conftest import ann, bob, clock, hub
 
-__all__ = ["clock", "hub"]
+__all__ = ["ann", "bob", "clock", "hub"]

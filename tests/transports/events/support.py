@@ -58,6 +58,13 @@ class Source:
         self._writer.close()
 
 
+async def refusal(who: Asker, last: str = "", **headers: str) -> Answer:
+    """What is answered to whoever may not follow."""
+    answer = await connect(who, last, **headers)
+    assert isinstance(answer, Answer)
+    return answer
+
+
 async def connect(
     who: Asker, last: str = "", socket: Path | None = None, **headers: str
 ) -> Source | Answer:
@@ -72,25 +79,20 @@ async def connect(
         named["last-event-id"] = last
     lines = [f"GET {EVENTS} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
-    head = await reader.readuntil(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
-        rest = asyncio.StreamReader()
-        rest.feed_data(head + await reader.readexactly(length_of(head)))
+    answer = await read_answer(reader)
+    if answer.status != 200:
         writer.close()
-        return await read_answer(rest)
-    assert b"content-type: text/event-stream" in head
-    assert b"cache-control: no-store" in head
+        return answer
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.headers["cache-control"] == "no-store"
     return Source(reader, writer)
 
 
-def length_of(head: bytes) -> int:
-    line = next(each for each in head.lower().splitlines() if each.startswith(b"content-length"))
-    return int(line.split(b":")[1])
-
-
 @asynccontextmanager
-async def following(who: Asker, last: str = "") -> AsyncIterator[Source]:
-    source = await connect(who, last)
+async def following(
+    who: Asker, last: str = "", socket: Path | None = None
+) -> AsyncIterator[Source]:
+    source = await connect(who, last, socket)
     assert isinstance(source, Source), source
     try:
         yield source

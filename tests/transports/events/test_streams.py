@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,16 +11,23 @@ from folkmoot.bus import MemoryBus
 from folkmoot.core import errors as e
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.mcp.server.streams import StreamReader
-from folkmoot.transports.events import EventStreams, Follower, Following
+from folkmoot.transports.events import EventStreams, Following
 from folkmoot.transports.limits import MAX_EVENTS_WAITING, MAX_EVENTS_WAITING_BYTES
+from tests.conftest import settings_of
 
 SECONDS = 60.0
 MAIL = {"seq": 1, "id": "m1", "thread_id": "t1", "urgent": False, "muted": False}
 
 
-def streams(bus: MemoryBus, **bounds: Any) -> EventStreams:
+@pytest.fixture
+def bus() -> MemoryBus:
+    return MemoryBus()
+
+
+@pytest.fixture
+def here(bus: MemoryBus, request: pytest.FixtureRequest) -> EventStreams:
     limits = {"most": 100, "most_each": 3, "resume_seconds": SECONDS, "most_bytes": 1 << 24}
-    return EventStreams(bus, **{**limits, **bounds})
+    return EventStreams(bus, **{**limits, **settings_of(request)})
 
 
 def who(id_: str, **members: Any) -> Following:
@@ -50,100 +55,88 @@ async def told(reader: StreamReader) -> list[tuple[str, str, Any]]:
     return parsed(data) if data else []
 
 
-@asynccontextmanager
-async def following(bus: MemoryBus, *people: Following) -> AsyncIterator[list[StreamReader]]:
-    here = streams(bus)
-    readers = []
-    for each in people:
-        one, reader, _ = here.follow(each)
-        await one.follow_rooms(no_rooms)
-        readers.append(reader)
-    yield readers
+async def following(here: EventStreams, follows: Following, **rooms: int) -> StreamReader:
+    """What someone hears who is in these rooms."""
+
+    async def known() -> dict[int, str]:
+        return {number: name for name, number in rooms.items()}
+
+    one, reader, _ = here.follow(follows)
+    await one.follow_rooms(known)
+    return reader
 
 
-async def no_rooms() -> dict[int, str]:
-    return {}
+async def test_everyone_hears_of_their_own_things_and_of_nobody_elses(bus, here):
+    ann, bob = [await following(here, who(each)) for each in ("ann", "bob")]
+    bus.emit("mail.ann", MAIL)
+    bus.emit("sent.ann", {"id": "m2", "thread_id": "t1"})
+    bus.emit("mail.ann", {"change": "read", "thread_id": None})
+    bus.emit("contacts.ann", {"handle": "bob", "change": "blocked"})
+    bus.emit("tokens.ann", {"id": "c_9", "change": "created"})
+    renamed = {"id": "ann", "change": "handle", "handle": "anna", "type": "person"}
+    bus.emit("account.ann", renamed)
+    bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "invited"})
+    received = {"message_id": "m1", "thread_id": "t1", "urgent": False, "muted": False}
+    assert await heard(ann) == [
+        ("mail.received", received),
+        ("mail.sent", {"message_id": "m2", "thread_id": "t1"}),
+        ("mail.changed", {"change": "read", "thread_id": None}),
+        ("contacts.changed", {"handle": "bob", "change": "blocked"}),
+        ("tokens.changed", {"id": "c_9", "change": "created"}),
+        ("account.changed", {"handle": "anna", "change": "handle"}),
+        ("room.membership", {"room": "square", "state": "invited"}),
+    ]
+    assert await heard(bob) == []
 
 
-async def test_everyone_hears_of_their_own_things_and_of_nobody_elses():
-    bus = MemoryBus()
-    async with following(bus, who("ann"), who("bob")) as (ann, bob):
-        bus.emit("mail.ann", MAIL)
-        bus.emit("sent.ann", {"id": "m2", "thread_id": "t1"})
-        bus.emit("mail.ann", {"change": "read", "thread_id": None})
-        bus.emit("contacts.ann", {"handle": "bob", "change": "blocked"})
-        bus.emit("tokens.ann", {"id": "c_9", "change": "created"})
-        bus.emit(
-            "account.ann",
-            {"id": "ann", "change": "handle", "handle": "anna", "type": "person"},
-        )
-        bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "invited"})
-        assert await heard(ann) == [
-            (
-                "mail.received",
-                {"message_id": "m1", "thread_id": "t1", "urgent": False, "muted": False},
-            ),
-            ("mail.sent", {"message_id": "m2", "thread_id": "t1"}),
-            ("mail.changed", {"change": "read", "thread_id": None}),
-            ("contacts.changed", {"handle": "bob", "change": "blocked"}),
-            ("tokens.changed", {"id": "c_9", "change": "created"}),
-            ("account.changed", {"handle": "anna", "change": "handle"}),
-            ("room.membership", {"room": "square", "state": "invited"}),
-        ]
-        assert await heard(bob) == []
-
-
-async def test_what_is_for_operators_is_told_to_operators_alone():
-    bus = MemoryBus()
+async def test_what_is_for_operators_is_told_to_operators_alone(bus, here):
     people = who("ann"), who("root", operator=True), who("", with_="", operator=True)
-    async with following(bus, *people) as (ann, root, socket):
-        bus.emit("held", {"view": {"id": 3}, "change": "held"})
-        bus.emit("server.files", {"state": "down"})
-        bus.emit("pins.files", {"by": "x", "accepted": True})
-        bus.emit("grants.bob", None)
-        bus.emit("tokens.bob", {"id": "c_1", "change": "created"})
-        bus.emit("account.bob", {"id": "bob", "change": "suspended"})
-        bus.emit("audit", {"id": 7})
-        bus.emit("settings", None)
-        operators = [
-            ("held.changed", {"id": 3, "change": "held"}),
-            ("server.changed", {"server": "files", "state": "down"}),
-            ("pins.changed", {"server": "files"}),
-            ("people.changed", {"change": "rights"}),
-            ("people.changed", {"change": "tokens"}),
-            ("people.changed", {"change": "account"}),
-            ("audit.changed", {"id": 7}),
-        ]
-        lists = {"lists": ["tools", "prompts", "resources", "templates"]}
-        assert await heard(ann) == [("tools.changed", lists)]
-        assert (await heard(root))[:7] == operators
-        assert await heard(socket) == [*operators, ("settings.changed", {})]
+    ann, root, socket = [await following(here, each) for each in people]
+    bus.emit("held", {"view": {"id": 3}, "change": "held"})
+    bus.emit("server.files", {"state": "down"})
+    bus.emit("pins.files", {"by": "x", "accepted": True})
+    bus.emit("grants.bob", None)
+    bus.emit("tokens.bob", {"id": "c_1", "change": "created"})
+    bus.emit("account.bob", {"id": "bob", "change": "suspended"})
+    bus.emit("audit", {"id": 7})
+    bus.emit("settings", None)
+    operators = [
+        ("held.changed", {"id": 3, "change": "held"}),
+        ("server.changed", {"server": "files", "state": "down"}),
+        ("pins.changed", {"server": "files"}),
+        ("people.changed", {"change": "rights"}),
+        ("people.changed", {"change": "tokens"}),
+        ("people.changed", {"change": "account"}),
+        ("audit.changed", {"id": 7}),
+    ]
+    lists = {"lists": ["tools", "prompts", "resources", "templates"]}
+    assert await heard(ann) == [("tools.changed", lists)]
+    assert (await heard(root))[:7] == operators
+    assert await heard(socket) == [*operators, ("settings.changed", {})]
 
 
-async def test_rights_are_asked_at_each_event_and_their_change_is_told():
-    bus, denied = MemoryBus(), set[str]()
+async def test_rights_are_asked_at_each_event_and_their_change_is_told(bus, here):
+    denied = set[str]()
 
     def permits(_: Principal, operation: str, arguments: dict[str, Any]) -> bool:
         return operation not in denied and arguments.get("room") not in denied
 
-    async with following(bus, who("ann", permits=permits)) as (ann,):
-        bus.emit("mail.ann", MAIL)
-        denied.add("msg/inbox")
-        bus.emit("mail.ann", MAIL)
-        bus.emit("mail.ann", {"change": "read", "thread_id": "t1"})
-        assert [name for name, _ in await heard(ann)] == ["mail.received", "mail.changed"]
-        bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "member"})
-        bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
-        denied.add("square")
-        bus.emit("said.7", {"seq": 2, "presence": [], "proposals": []})
-        bus.emit("grants.ann", None)
-        # What waited was told under other rights.
-        assert await heard(ann) == [("reload", {"reason": "rights"})]
+    ann = await following(here, who("ann", permits=permits))
+    bus.emit("mail.ann", MAIL)
+    denied.add("msg/inbox")
+    bus.emit("mail.ann", MAIL)
+    bus.emit("mail.ann", {"change": "read", "thread_id": "t1"})
+    assert [name for name, _ in await heard(ann)] == ["mail.received", "mail.changed"]
+    bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "member"})
+    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
+    denied.add("square")
+    bus.emit("said.7", {"seq": 2, "presence": [], "proposals": []})
+    bus.emit("grants.ann", None)
+    # What waited was told under other rights.
+    assert await heard(ann) == [("reload", {"reason": "rights"})]
 
 
-async def test_rooms_are_followed_while_one_is_in_them():
-    bus = MemoryBus()
-    here = streams(bus)
+async def test_rooms_are_followed_while_one_is_in_them(bus, here):
     ann, reader, _ = here.follow(who("ann"))
 
     async def rooms() -> dict[int, str]:
@@ -182,15 +175,8 @@ async def test_rooms_are_followed_while_one_is_in_them():
     ]
 
 
-async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out():
-    bus = MemoryBus()
-    here = streams(bus)
-    guest, reader, _ = here.follow(who("guest:1", is_account=False))
-
-    async def room() -> dict[int, str]:
-        return {7: "square"}
-
-    await guest.follow_rooms(room)
+async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out(bus, here):
+    reader = await following(here, who("guest:1", is_account=False), square=7)
     bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
     bus.emit("backend.files", {"lists": ["tools"]})
     bus.emit("settings", None)
@@ -208,9 +194,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("subject", "data"), ENDS)
-async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject, data):
-    bus = MemoryBus()
-    here = streams(bus)
+async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(bus, here, subject, data):
     ann = who("ann", with_="c_1")
     _, reader, _ = here.follow(ann)
     _, other, _ = here.follow(who("bob"))
@@ -225,16 +209,13 @@ async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject, 
     assert await heard(again) == [("reload", {"reason": "gap"})]
 
 
-async def test_a_stream_ends_when_its_token_expires():
-    here = streams(MemoryBus())
+async def test_a_stream_ends_when_its_token_expires(here):
     _, reader, _ = here.follow(who("ann", expires_in=0.01))
     assert await reader.more(SECONDS) is None
     assert len(here) == 0
 
 
-async def test_a_stream_goes_on_after_the_last_event_that_arrived():
-    bus = MemoryBus()
-    here = streams(bus)
+async def test_a_stream_goes_on_after_the_last_event_that_arrived(bus, here):
     ann = who("ann")
     _, reader, first = here.follow(ann)
     begun = parsed(first.replace(b"retry", b"event: message\nretry").replace(b"data: ", b"data: 0"))
@@ -254,9 +235,7 @@ async def test_a_stream_goes_on_after_the_last_event_that_arrived():
     assert (len(here), here.resumed) == (1, 3)
 
 
-async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential():
-    bus = MemoryBus()
-    here = streams(bus)
+async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential(bus, here):
     _, reader, _ = here.follow(who("ann"))
     bus.emit("mail.ann", MAIL)
     ((last, _, _),) = await told(reader)
@@ -271,9 +250,7 @@ async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential():
     assert [data["message_id"] for _, data in await heard(reader)] == ["secret"]
 
 
-async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds():
-    bus = MemoryBus()
-    here = streams(bus)
+async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds(bus, here):
     one, slow, _ = here.follow(who("ann"))
     _, quick, _ = here.follow(who("ann"))
     bus.emit("mail.ann", MAIL)
@@ -297,9 +274,8 @@ async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds
     assert here.told["reload"] > 1
 
 
-async def test_streams_are_bounded_for_each_account_and_for_the_hub():
-    bus = MemoryBus()
-    here = streams(bus, most=5)
+@pytest.mark.settings(most=5)
+async def test_streams_are_bounded_for_each_account_and_for_the_hub(here):
     readers = [here.follow(who("ann"))[1] for _ in range(3)]
     with pytest.raises(e.ConnectionsExceeded):
         here.follow(who("ann"))
@@ -316,9 +292,8 @@ async def test_streams_are_bounded_for_each_account_and_for_the_hub():
     assert len(here) == 5
 
 
-async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to():
-    bus = MemoryBus()
-    here = streams(bus, most=3_000, most_each=3_000, most_bytes=1 << 20)
+@pytest.mark.settings(most=3_000, most_each=3_000, most_bytes=1 << 20)
+async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to(bus, here):
     # A session has a sixteenth of the memory: far fewer than come are kept.
     for _ in range(1_000):
         _, reader, _ = here.follow(who("ann"))
@@ -331,25 +306,18 @@ async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to():
     assert not bus._listeners
 
 
-def heard_by(bus: MemoryBus, count: int, concerned: int) -> int:
-    """How many followers one event has, of so many who follow."""
-    here = streams(bus, most=100_000)
-    told: list[str] = []
+@pytest.mark.settings(most=1_000)
+@pytest.mark.parametrize("others", [17, 400])
+async def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow(
+    bus, here, others
+):
+    asked: list[Principal] = []
 
-    def permits(*_: Any) -> bool:
-        told.append("asked")
+    def permits(follower: Principal, *_: Any) -> bool:
+        asked.append(follower)
         return True
 
-    made: list[Follower] = []
-    for number in range(count):
-        id_ = "ann" if number < concerned else f"other{number}"
-        made.append(here.follow(who(id_, permits=permits))[0])
+    for each in (*["ann"] * 3, *(f"other{number}" for number in range(others))):
+        here.follow(who(each, permits=permits))
     bus.emit("mail.ann", MAIL)
-    for one in made:
-        one.end()
-    return len(told)
-
-
-async def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow():
-    bus = MemoryBus()
-    assert heard_by(bus, 20, 3) == heard_by(bus, 400, 3) == 3
+    assert asked == [who("ann").principal] * 3

@@ -18,7 +18,7 @@ from folkmoot.gateway.model import BackendState, Inventory, UpstreamRequest
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import Answer
-from tests.mcp_harness import META, MODERN, Meeting, Person, meeting
+from tests.mcp_harness import INITIALIZE, META, MODERN, Meeting, Person, meeting, rpc
 from tests.nodes import nodes_of
 
 Doing: TypeAlias = Callable[[UpstreamRequest], Awaitable[Any]]
@@ -260,6 +260,16 @@ class Wire:
         ) as response:
             yield read_events(response)
 
+    async def reply(self, question: Any, result: Any) -> int:
+        """The status of the answer to what was asked back."""
+        told = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+        return (await self.post(told)).status
+
+    async def end(self) -> int:
+        """End the session; the status of the answer."""
+        answer = await self.http.delete(self.there.url, headers=self.headers({}))
+        return answer.status_code
+
     async def leave(self) -> None:
         """Close the connections; the meeting does it for everyone."""
         await self.http.aclose()
@@ -300,19 +310,10 @@ async def wired(
     wire = Wire(there, person if isinstance(person, str) else person.token)
     there._people.append(wire)  # type: ignore[arg-type] - it leaves like everyone
     if (era or there.era) == "handshake":
-        opening = {
-            "protocolVersion": version,
-            "capabilities": capabilities or {},
-            "clientInfo": {"name": "test", "version": "1"},
-        }
-        first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
-        named = wire.headers(first).items()
-        answer = await wire.http.post(
-            there.url,
-            content=json.dumps(first).encode(),
-            headers={name: value for name, value in named if not name.startswith("mcp-")},
-        )
-        wire.session = answer.headers["mcp-session-id"]
+        offered = {"protocolVersion": version, "capabilities": capabilities or {}}
+        first = rpc("initialize", {**INITIALIZE["params"], **offered})
+        bearer = {"authorization": f"Bearer {wire.token}"} if wire.token else {}
+        wire.session = (await there.post(first, headers=bearer)).headers["mcp-session-id"]
     await wire.ask("tools/list")
     return wire
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +13,12 @@ from folkmoot.core.ports import NodeHome
 from folkmoot.mcp.client.connection import HttpFailure
 from folkmoot.settings.model import ClusterSettings, TlsSettings
 from folkmoot.transports.address import Addresses
-from folkmoot.transports.listen import listen, load_ca, load_tls
+from folkmoot.transports.listen import load_ca, load_tls
 from folkmoot.transports.mcp.forwarding import NO_CONTENT, PROBE, Forwarding
-from folkmoot.transports.server import HttpServer
 from tests.certificates import certificate
+from tests.harness import served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from starlette.types import Receive, Scope, Send
 
 
@@ -39,27 +34,12 @@ async def nothing(_: Scope, __: Receive, ___: Send) -> None:
     raise AssertionError("it is no request of a client")
 
 
-@asynccontextmanager
-async def node(chain: Path, key: Path) -> AsyncIterator[NodeHome]:
-    """A node that takes forwarded requests over TLS."""
-    sockets = listen("127.0.0.1", 0)
-    address = f"https://127.0.0.1:{sockets[0].getsockname()[1]}"
-    tls = load_tls(TlsSettings(certificate=str(chain), key=str(key)))
-    receiver = forwarding(PROCESS).receiver(nothing)
-    server = HttpServer(receiver, sockets, max_connections=9, shutdown_seconds=1, tls=tls)
-    serving = asyncio.create_task(server.serve())
-    await server.listening()
-    try:
-        yield NodeHome(PROCESS, address)
-    finally:
-        server.stop()
-        await serving
-
-
 async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path):
     chain, key = certificate(tmp_path)
     trusting = forwarding(tls=load_ca(ClusterSettings(ca_file=str(chain))))
-    async with node(chain, key) as home:
+    tls = load_tls(TlsSettings(certificate=str(chain), key=str(key)))
+    async with served(forwarding(PROCESS).receiver(nothing), tls=tls) as node:
+        home = NodeHome(PROCESS, f"https://127.0.0.1:{node.port}")
         async with trusting.running():
             answer = await trusting._ask(home, PROBE)
             assert answer.status == NO_CONTENT

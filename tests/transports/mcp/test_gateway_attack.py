@@ -22,21 +22,13 @@ from tests.transports.mcp.gateway_support import (
 )
 
 ARGUMENT = {"argument": {"name": "a", "value": "b"}}
-HIDING = (
-    "demo://file///pub/..%2Fetc/passwd",
-    "demo://file///pub/..%5cetc",
-    "demo://file///pub/%252e%252e/etc",
-    "demo://file///pub/..;/etc",
-    "demo://file///pub/%2E%2e/etc",
-    "demo://file/-/-/pub/--02e--02e/etc/passwd",
-    "demo://file/-/-/pub/../etc/passwd",
-    "demo://file/-/-/pub/--0252e--0252e/etc",
-    "demo://file/-/-/pub--02f..--02fetc",
-    "demo://file/-/-/--p--u--b/a",
-    "demo://uri/-/file--03a/-/-/etc/passwd",
-)
-
-
+HIDING = """
+demo://file///pub/..%2Fetc/passwd demo://file///pub/..%5cetc demo://file///pub/%252e%252e/etc
+demo://file///pub/..;/etc demo://file///pub/%2E%2e/etc demo://file/-/-/pub/--02e--02e/etc/passwd
+demo://file/-/-/pub/../etc/passwd demo://file/-/-/pub/--0252e--0252e/etc
+demo://file/-/-/pub--02f..--02fetc demo://file/-/-/--p--u--b/a
+demo://uri/-/file--03a/-/-/etc/passwd demo://file///pub/my%20keys/a
+"""
 REGION = {"type": "string", "x-mcp-header": "Region"}
 SHIP = {
     **PLAIN_TOOL,
@@ -77,7 +69,7 @@ async def test_no_escape_leads_out_of_what_one_may_read(hub, backend, wire):
     public = "demo://file///pub/*"
     given = (f"mcp.request.resources/*:{public}", f"mcp.request.completion/*:{public}")
     await settle(hub, ann=(*given, "!mcp.request.resources/*:demo://file///pub/my keys/*"))
-    hidden = [*HIDING, "demo://file///pub/my%20keys/a"]
+    hidden = HIDING.split()
     for uri in hidden:
         assert "error" in await wire.ask("resources/read", {"uri": uri}), uri
         ref = {"ref": {"type": "ref/resource", "uri": uri}, **ARGUMENT}
@@ -125,8 +117,7 @@ async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_
             await accounts.recover("ann", ann.recovery_code)
         else:
             await accounts.delete(await accounts.named("ann"))
-        reply = {"action": "accept", "content": {}}
-        await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": reply})
+        await wire.reply(question, {"action": "accept", "content": {}})
         assert "Authentication required." in str(await anext(events))
     assert "Authentication required." in str(await hanging)
     assert not any("inputResponses" in each.params for each in backend.asked)
@@ -237,14 +228,8 @@ async def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_on
         return {"kind": kind, "payload": {"params": {"arguments": under}}}
 
     await settle(hub, ann=(on("notes/"), on("notes/secret", deny=True)))  # type: ignore[arg-type]
-    refused = ["notes/../../etc/passwd", "notes//secret/1", "notes/./secret", "/etc/passwd"]
-    refused += [
-        "notes/%2e%2e/a",
-        "notes\\..\\a",
-        "notes/a/../secret",
-        "notes/\u0000",
-        "../x",
-    ]
+    refused = ["notes/../../etc/passwd", "notes//secret/1", "notes/./secret", "/etc/passwd", "../x"]
+    refused += ["notes/%2e%2e/a", "notes\\..\\a", "notes/a/../secret", "notes/\u0000"]
     for path in (*refused, 1, None, ["notes/a", "other"]):
         call = {"name": "demo_echo", "arguments": {"path": path}}
         assert "capability_denied" in json.dumps(await wire.ask("tools/call", call)), path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -55,18 +55,6 @@ class Heard:
             if "method" in event:
                 self.all.append((event["method"], event.get("params", {}).get("uri", "")))
 
-    @classmethod
-    @asynccontextmanager
-    async def of(cls, events: AsyncIterator[Any]) -> AsyncIterator[Self]:
-        """What is told from now on."""
-        heard = cls()
-        taking = asyncio.ensure_future(heard.take(events))
-        try:
-            yield heard
-        finally:
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
-
     async def until(self, *expected: tuple[str, str] | str) -> None:
         """Wait for exactly this, in any order."""
         wanted = sorted(each if isinstance(each, tuple) else (each, "") for each in expected)
@@ -76,9 +64,21 @@ class Heard:
 
 
 @asynccontextmanager
+async def heard_on(events: AsyncIterator[Any]) -> AsyncIterator[Heard]:
+    """What is told from now on."""
+    heard = Heard()
+    taking = asyncio.ensure_future(heard.take(events))
+    try:
+        yield heard
+    finally:
+        taking.cancel()
+        await asyncio.gather(taking, return_exceptions=True)
+
+
+@asynccontextmanager
 async def hearing(wire: Wire) -> AsyncIterator[Heard]:
     """The stream of a session that answers nothing."""
-    async with session_stream(wire) as events, Heard.of(events) as heard:
+    async with session_stream(wire) as events, heard_on(events) as heard:
         yield heard
 
 
@@ -88,7 +88,7 @@ async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any
     message = wire.message("subscriptions/listen", {"notifications": wanted}, 1, None)
     async with wire.streamed(message) as events:
         acknowledged = await anext(events)
-        async with Heard.of(events) as heard:
+        async with heard_on(events) as heard:
             yield heard, acknowledged["params"]
 
 
@@ -119,8 +119,7 @@ async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
         await heard.until(TOOLS, RESOURCES)
         assert nothing.all == []
     assert deaf.session in hub.hub.mcp._parts.subscribers._sessions
-    headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
-    await hub.ask("DELETE", headers=headers)
+    await deaf.end()
     assert deaf.session not in hub.hub.mcp._parts.subscribers._sessions
 
 
@@ -275,7 +274,7 @@ async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_
 
 
 async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
-    hub, backend, ann, wire, monkeypatch
+    hub, backend, wire, monkeypatch
 ):
     monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
     for name in "ab":
@@ -293,8 +292,7 @@ async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_an
         assert backend.watched == {}
         other.change("notes://b")
         await heard.until((UPDATED, "demo://notes//b"))
-    headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
-    await hub.ask("DELETE", headers=headers)
+    await wire.end()
     assert other.watched == {}
 
 

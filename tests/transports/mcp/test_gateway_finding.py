@@ -10,6 +10,7 @@ from folkmoot.gateway.model import UpstreamRequest
 from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
+    Wire,
     messages,
     payload,
     progress,
@@ -42,19 +43,14 @@ async def test_few_tools_find_and_call_all_others(hub):
     assert found[0]["description"]
     own = (await ann.call("folkmoot_find_tool", query="block a user", limit=1))["tools"]
     assert [each["name"] for each in own] == ["msg_block"]
-    assert await ann.refused("folkmoot_find_tool", query="x", limit=51) == (
-        "limit must be an integer from 1 to 50."
-    )
+    said = await ann.refused("folkmoot_find_tool", query="x", limit=51)
+    assert said == "limit must be an integer from 1 to 50."
     inner = {"name": "demo_echo", "arguments": {"text": "hi"}}
-    assert await payload_of(ann, inner) == {"text": "hi"}
+    result = await ann.client.call_tool("folkmoot_call_tool", inner)
+    assert not result.is_error
+    assert payload(result.model_dump(by_alias=True)) == {"text": "hi"}
     whoami = await ann.call("folkmoot_call_tool", name="msg_whoami")
     assert whoami["handle"] == "ann"
-
-
-async def payload_of(person: Any, arguments: dict[str, Any]) -> Any:
-    result = await person.client.call_tool("folkmoot_call_tool", arguments)
-    assert not result.is_error
-    return payload(result.model_dump(by_alias=True))
 
 
 @pytest.mark.requirement("wire-name.resolved-inside-call-tool")
@@ -69,36 +65,34 @@ async def test_a_call_inside_another_is_judged_as_the_call_it_is(hub, backend, a
             "!mcp.request.tools/call:msg/digest",
         ),
     )
-    judged: dict[str, str] = {}
+
+    async def told(who: Wire, outer: str, **arguments: Any) -> Any:
+        return payload(
+            (await who.ask("tools/call", {"name": outer, "arguments": arguments}))["result"]
+        )
+
     for outer in ("folkmoot_call_tool", "folkmoot/call_tool"):
-        for name in ("demo_secret", "demo:secret", "msg_digest", "msg/digest"):
-            params = {"name": outer, "arguments": {"name": name, "arguments": {}}}
-            told = await wire.ask("tools/call", params)
-            said = payload(told["result"])
+        for name, kind in (
+            *((name, "demo:secret") for name in ("demo_secret", "demo:secret")),
+            *((name, "msg/digest") for name in ("msg_digest", "msg/digest")),
+        ):
+            said = await told(wire, outer, name=name, arguments={})
             assert said["code"] == "capability_denied"
-            judged[said["attempted_kind"]] = name
-    assert judged.keys() == {
-        "mcp.request.tools/call:demo:secret",
-        "mcp.request.tools/call:msg/digest",
-    }
+            assert said["attempted_kind"] == f"mcp.request.tools/call:{kind}"
     # What someone may not call they do not find either.
-    find = {"name": "folkmoot_find_tool", "arguments": {"query": "demo answers given"}}
+    find = {"outer": "folkmoot_find_tool", "query": "demo answers given"}
     found = [
-        [each["name"] for each in payload((await who.ask("tools/call", find))["result"])["tools"]]
-        for who in (wire, bobs, stranger)
+        [it["name"] for it in (await told(who, **find))["tools"]] for who in (wire, bobs, stranger)
     ]
     assert found[0][:2] == ["demo_echo", "demo_speaking"]
     assert not [name for name in found[0] if "secret" in name]
     assert not [name for names in found[1:] for name in names if "demo" in name]
     hub.hub.behind.gateway.lost("demo", "It is away.")
-    absent = [
-        payload((await who.ask("tools/call", find))["result"]).get("absent") for who in (wire, bobs)
-    ]
+    absent = [(await told(who, **find)).get("absent") for who in (wire, bobs)]
     assert absent == [{"demo": "It is away."}, None]
     await hub.hub.behind.gateway.arrived("demo", backend.inventory())
-    inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_echo"}}
     for who, sentence in ((bobs, "no permission for"), (stranger, "Authentication")):
-        assert sentence in payload((await who.ask("tools/call", inner))["result"])["error"]
+        assert sentence in (await told(who, "folkmoot_call_tool", name="demo_echo"))["error"]
     assert backend.asked == []
 
 

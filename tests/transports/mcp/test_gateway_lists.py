@@ -129,12 +129,9 @@ async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path):
         await there.hub.behind.gateway.arrived("demo", demo.inventory())
 
         async def is_told() -> bool:
-            return (
-                "server_tool" in (await stateless.ask("server/discover"))["result"]["instructions"]
-            )
+            return "server_tool" in (await told())[1]
 
         await until(is_told)
-        await told()
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")

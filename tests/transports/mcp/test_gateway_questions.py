@@ -104,18 +104,17 @@ async def test_only_the_session_that_was_asked_can_answer(hub, ann, bob):
     async with asked(mine) as (events, question):
         assert question["method"] == "elicitation/create"
         assert question["params"] == FORM["params"]
-        reply = {"jsonrpc": "2.0", "id": question["id"]}
-        wrong = {**reply, "result": {"action": "accept", "content": {"name": "Mallory"}}}
+        wrong = {"action": "accept", "content": {"name": "Mallory"}}
         for wire in others:
-            assert (await wire.post(wrong)).status == 202
-        right = {**reply, "result": {"action": "accept", "content": {"name": "Ann"}}}
-        assert (await mine.post(right)).status == 202
+            assert await wire.reply(question, wrong) == 202
+        right = {"action": "accept", "content": {"name": "Ann"}}
+        assert await mine.reply(question, right) == 202
         following = await anext(events)
         assert following["method"] == "sampling/createMessage"
         # Whatever comes after the first answer is nobody's.
-        assert (await mine.post(wrong)).status == 202
+        assert await mine.reply(question, wrong) == 202
         said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
-        await mine.post({"jsonrpc": "2.0", "id": following["id"], "result": said})
+        await mine.reply(following, said)
         last = await anext(events)
         assert last["result"]["content"][0]["text"] == "then Ann: yes"
 
@@ -158,8 +157,7 @@ async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
         assert (await anext(events))["params"]["requestId"] == question["id"]
         assert "did not answer" in payload((await anext(events))["result"])["error"]
     # Too late is as good as never.
-    late = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}}
-    assert (await wire.post(late)).status == 202
+    assert await wire.reply(question, {"action": "cancel"}) == 202
 
 
 @both_eras

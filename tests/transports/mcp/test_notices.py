@@ -27,10 +27,29 @@ async def notify() -> None:
     raise AssertionError("there is nothing to tell")
 
 
-async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once():
-    bus = SlowBus()
-    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-    session = McpSession("one", "mark", 0.0)
+class Accounts:
+    async def principal(self, credential_id: str) -> str:
+        return credential_id
+
+
+@pytest.fixture
+def bus() -> SlowBus:
+    return SlowBus()
+
+
+@pytest.fixture
+def notices(bus: SlowBus) -> Notices:
+    return Notices(bus, Accounts())  # type: ignore[arg-type] - no more is asked of them
+
+
+@pytest.fixture
+def session() -> McpSession:
+    return McpSession("one", "shown", 0.0, credential_id="mark")
+
+
+async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once(
+    bus, notices, session
+):
     async with notices.running():
         asked = (notices.subscribe(session, "user", "mark", notify) for _ in range(10))
         await asyncio.gather(*asked)
@@ -40,10 +59,7 @@ async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once()
     assert (held, bus.subscriptions) == (1, 0)
 
 
-async def test_a_session_that_ends_while_it_subscribes_hears_nothing():
-    bus = SlowBus()
-    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-    session = McpSession("one", "mark", 0.0)
+async def test_a_session_that_ends_while_it_subscribes_hears_nothing(bus, notices, session):
     async with notices.running():
         asking = asyncio.ensure_future(notices.subscribe(session, "user", "mark", notify))
         await asyncio.sleep(0)
@@ -51,40 +67,28 @@ async def test_a_session_that_ends_while_it_subscribes_hears_nothing():
         notices.unsubscribe(session)
         await asking
         await notices.subscribe(session, "user", "mark", notify)
-        found = bus.subscriptions
-    assert found == 0
+        assert bus.subscriptions == 0
 
 
-async def test_events_that_were_lost_are_told_of_as_news():
-    class Accounts:
-        async def principal(self, credential_id: str) -> str:
-            return credential_id
-
-    bus = SlowBus()
+async def test_events_that_were_lost_are_told_of_as_news(bus, notices, session):
     told: asyncio.Queue[Notice] = asyncio.Queue()
-    notices = Notices(bus, Accounts())  # type: ignore[arg-type] - no more is asked of them
     async with notices.running(), notices.listening("user", "mark") as watch:
-        session = McpSession("one", "shown", 0.0, credential_id="mark")
         await notices.subscribe(session, "user", "mark", told.put)
         for subscription in bus._open:
             subscription.miss(1)
         async with asyncio.timeout(60):
-            heard = await watch.next(asyncio.Event())
-            assert heard is not None
-            found = [heard, await told.get()]
+            found = [await watch.next(asyncio.Event()), await told.get()]
     assert found == [Notice(), Notice()]
 
 
-async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes():
-    bus = SlowBus()
+async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes(bus, notices, session):
     await bus.close()
-    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
     async with notices.running():
         with pytest.raises(e.BusClosed):
-            await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
+            await notices.subscribe(session, "user", "mark", notify)
 
 
-async def test_what_changes_while_a_session_resubscribes_has_it_tried_again():
+async def test_what_changes_while_a_session_resubscribes_has_it_tried_again(session):
     asked: list[str] = []
     there, renewed = asyncio.Event(), asyncio.Event()
 
@@ -97,7 +101,6 @@ async def test_what_changes_while_a_session_resubscribes_has_it_tried_again():
         return McpAnswer({})
 
     waiting = Resubscriptions(subscribe)
-    session = McpSession("one", "mark", 0.0)
     exchange: Any = SimpleNamespace(session=session, subscribed=("notes://a",))
     async with waiting.running():
         await waiting.begin(exchange, "inbox://own")

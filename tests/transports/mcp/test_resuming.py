@@ -15,7 +15,8 @@ from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp.notices import INBOX
-from tests.mcp_harness import Person, until
+from tests.faults.cluster import Cable, Cut
+from tests.mcp_harness import until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Talker,
@@ -48,10 +49,12 @@ class Reading:
         self._chunks = response.aiter_bytes()
         self._reader = EventReader(1 << 24)
         self._read: list[SseEvent] = []
+        self.first: SseEvent | None = None
 
     async def next(self) -> SseEvent:
         while not self._read:
             self._read += self._reader.feed(await anext(self._chunks))
+        self.first = self.first or self._read[0]
         return self._read.pop(0)
 
     async def rest(self) -> list[Any]:
@@ -117,14 +120,12 @@ async def unread(wire: Wire) -> None:
 async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent, str]:
     """Call, hear the first words, and lose the connection: the first event, and the last id."""
     async with calling(wire, **arguments) as said:
-        first = await said.next()
-        last, message = (first.event_id, json.loads(first.data)) if first.data else (
-            await said.message()
-        )  # fmt: skip
+        last, message = await said.message()
         assert message["params"]["progress"] == 1
     await unread(wire)
     assert last is not None
-    return first, last
+    assert said.first is not None
+    return said.first, last
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
@@ -169,8 +170,7 @@ async def test_a_stream_that_is_resumed_goes_on_live_with_questions(hub, talker,
         _, question = await said.message()
         assert question["method"] == "elicitation/create"
         result = {"action": "accept", "content": {"name": "Ann"}}
-        reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
-        assert (await wire.post(reply)).status == 202
+        assert await wire.reply(question, result) == 202
         [answer] = await said.rest()
     assert answer["result"]["content"][0]["text"] == "done Ann"
 
@@ -293,24 +293,15 @@ async def test_a_dead_credential_ends_a_broken_call(hub, talker, backend, ann, w
 
 
 @pytest.mark.requirement("mcp.disconnect-is-no-cancel")
-async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
-    hub, talker, backend, wire
-):
+async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(talker, backend, wire):
     _, last = await broken(wire, talker)
     notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
     assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
-
-    async def cancelled() -> bool:
-        return len(backend.cancelled) == calls
-
-    calls = 1
-    await until(cancelled)
+    await until(lambda: len(backend.cancelled) == 1)
     assert_unknown(await refusal(wire, last))
     _, last = await broken(wire, talker)
-    ended = await wire.http.delete(hub.url, headers=wire.headers({}))
-    assert ended.status_code == 200
-    calls = 2
-    await until(cancelled)
+    assert await wire.end() == 200
+    await until(lambda: len(backend.cancelled) == 2)
     assert (await refusal(wire, last))[0] == 404
     assert kept(wire) == []
 
@@ -446,53 +437,13 @@ async def test_where_streams_are_not_resumed_events_have_no_ids(
             assert said.status == 200
 
 
-class Cutting:
-    """A connection to a hub through which all can be cut at once."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._open: set[asyncio.StreamWriter] = set()
-        self.heads: list[bytes] = []
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        try:
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            server.close()
-            self.cut()
-
-    def cut(self) -> None:
-        for writer in tuple(self._open):
-            writer.transport.abort()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
-        self._open |= {writer, back}
-        await asyncio.gather(self._copy(reader, back, self.heads), self._copy(there, writer, []))
-        self._open -= {writer, back}
-
-    async def _copy(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: list[bytes]
-    ) -> None:
-        try:
-            while chunk := await reader.read(65_536):
-                seen.append(chunk)
-                writer.write(chunk)
-        except OSError:
-            pass
-        writer.close()
-
-
 @pytest.mark.long
 @pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
 async def test_the_official_client_gets_the_answer_of_a_call_whose_connection_was_cut(
     hub, talker, backend
 ):
     made = await hub.hub.accounts.register("ann")
-    network = Cutting(hub.port)
+    cable = Cable(lambda: asyncio.open_connection("127.0.0.1", hub.port))
     steps: list[float] = []
 
     async def progressed(done: float, total: float | None, message: str | None) -> None:
@@ -500,18 +451,17 @@ async def test_the_official_client_gets_the_answer_of_a_call_whose_connection_wa
         heard.set()
 
     heard = asyncio.Event()
-    async with network.running() as url:
-        ann: Person = await hub.enter(f"{url}?token={made.token}")
-        asking = asyncio.ensure_future(
-            ann.client.call_tool("demo_talk", {}, progress_callback=progressed)
-        )
-        await heard.wait()
-        network.cut()
-        talker.go_on.set()
-        result = await asking
-        assert result.content[0].text == "done"  # type: ignore[union-attr]
-        assert steps == [1, 2]
-        resumed = [each for each in network.heads if b"last-event-id" in each.lower()]
-        assert any(each.startswith(b"GET") for each in resumed)
-        await ann.leave()
+    ann = await hub.enter(f"http://127.0.0.1:{await cable.lay()}/mcp?token={made.token}")
+    call = ann.client.call_tool("demo_talk", {}, progress_callback=progressed)
+    asking = asyncio.ensure_future(call)
+    await heard.wait()
+    cable.cut(Cut.CLOSED)
+    cable.mend()
+    talker.go_on.set()
+    result = await asking
+    assert result.content[0].text == "done"
+    assert steps == [1, 2]
+    await ann.leave()
+    await cable.close()
+    # It was asked for the rest, and did not call again.
     assert (backend.cancelled, len(backend.asked)) == ([], 1)

@@ -5,37 +5,28 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.transports.limits import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import McpSession, Sessions
+from tests.clocks import StillClock
 
 MINE, OTHERS, NONE = "a" * 64, "b" * 64, ""
 
 
-class Clock:
-    time = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
+def opened(**bounds: int) -> Sessions:
+    return Sessions(StillClock(), idle_seconds=10, **bounds)
 
 
 @pytest.mark.requirement("auth.session-id-alone", "auth.session-bound-at-register")
 @pytest.mark.parametrize(
-    ("opened", "token_id", "admitted"),
-    [
-        (MINE, "", {MINE}),
-        (NONE, "", {NONE}),
-        (NONE, "c_mine", {NONE, MINE}),
-    ],
+    ("first", "token_id", "admitted"),
+    [(MINE, "", {MINE}), (NONE, "", {NONE}), (NONE, "c_mine", {NONE, MINE})],
 )
-def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(opened, token_id, admitted):
-    session = McpSession("id", opened, 0, token_id=token_id)
+def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(first, token_id, admitted):
+    session = McpSession("id", first, 0, token_id=token_id)
     shown = {MINE: "c_mine", OTHERS: "c_others", NONE: ""}
     assert {each for each in shown if session.admits(each, shown[each])} == admitted
 
 
 def test_an_unknown_session_and_one_of_another_are_refused_alike():
-    sessions = Sessions(Clock(), idle_seconds=10)
+    sessions = opened()
     sessions.open("known", MINE)
     sentences = set()
     for session_id, shown in (("unknown", MINE), ("known", OTHERS), ("known", NONE)):
@@ -46,19 +37,19 @@ def test_an_unknown_session_and_one_of_another_are_refused_alike():
 
 
 def test_idle_sessions_are_found_and_busy_ones_are_not():
-    clock = Clock()
+    clock = StillClock()
     sessions = Sessions(clock, idle_seconds=10)
     for name in ("idle", "busy", "used"):
         sessions.open(name, MINE)
     busy = sessions.enter("busy", MINE)
-    clock.time = 9
+    clock.seconds += 9
     sessions.leave(sessions.enter("used", MINE))
-    clock.time = 10
+    clock.seconds += 1
     assert ended(sessions) == ["idle"]
     with pytest.raises(e.SessionNotFound):
         sessions.enter("idle", MINE)
     sessions.leave(busy)
-    clock.time = 20
+    clock.seconds += 10
     assert ended(sessions) == ["used", "busy"]
     assert len(sessions) == 0
 
@@ -73,7 +64,7 @@ def ended(sessions: Sessions) -> list[str]:
 
 
 def test_one_address_cannot_hold_many_sessions_without_an_account():
-    sessions = Sessions(Clock(), idle_seconds=10, most_nobodys=2)
+    sessions = opened(most_nobodys=2)
     first = sessions.open("one", NONE, address="192.0.2.1")
     sessions.open("two", OTHERS, address="192.0.2.1")
     sessions.open("three", MINE)
@@ -90,7 +81,7 @@ def test_one_address_cannot_hold_many_sessions_without_an_account():
 
 
 def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a_new_one():
-    sessions = Sessions(Clock(), idle_seconds=10, most=100)
+    sessions = opened(most=100)
     for number in range(10):
         assert sessions.in_excess("alice") is None
         sessions.open(str(number), MINE, user_id="alice")
@@ -113,7 +104,7 @@ def stranger(sessions: Sessions, name: str, address: str) -> McpSession:
 
 
 def test_the_address_with_most_sessions_loses_the_one_unused_for_longest():
-    sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * 4 * SESSION_BYTES)
+    sessions = opened(most_bytes=8 * 4 * SESSION_BYTES)
     assert stranger(sessions, "good", "1") is not None
     for number in range(3):
         assert sessions.to_make_room(stranger=True) is None
@@ -132,7 +123,7 @@ def test_the_address_with_most_sessions_loses_the_one_unused_for_longest():
 
 
 def test_strangers_make_room_for_those_with_an_account():
-    sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * SESSION_BYTES)
+    sessions = opened(most_bytes=8 * SESSION_BYTES)
     made = stranger(sessions, "stranger", "1")
     for number in range(7):
         assert sessions.to_make_room(stranger=False) is None

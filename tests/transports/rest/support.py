@@ -83,6 +83,12 @@ class Asker:
         kept = {name: value for name, value in named.items() if value}
         return await ask(self.port, path, method=method, headers=kept, body=body)
 
+    async def did(self, method: str, path: str, content: object = None) -> Any:
+        """What came of something; a refusal fails the test."""
+        answer = await self.ask(method, path, content)
+        assert answer.status < 300, answer
+        return answer.json() if answer.body else None
+
     async def get(self, path: str, **headers: str) -> Any:
         """What is there; anything but 200 fails the test."""
         return done(await self.ask("GET", path, headers=headers), 200)

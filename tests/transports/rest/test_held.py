@@ -10,7 +10,7 @@ from folkmoot.datafolder import proxies as local
 from folkmoot.datafolder.proxies import proxy_sockets
 from tests.proxy.rules.support import call, envelope
 from tests.proxy.test_held import folder, proxies
-from tests.transports.rest.support import House, done, house, refused
+from tests.transports.rest.support import done, house, refused
 from tests.transports.rest.test_tapes import operator
 
 __all__ = ["folder"]
@@ -18,12 +18,6 @@ __all__ = ["folder"]
 HELD = "/v1/held"
 ALL = f"{HELD}?proxies=true"
 ELSEWHERE = {"x-forwarded-for": "203.0.113.7"}
-
-
-def hold(here: House, tasks: asyncio.TaskGroup) -> asyncio.Task[Any]:
-    """Have the hub itself hold a message."""
-    waiting = here.hub._passing.held.hold(envelope(call("wipe")), "ask first", Hold())
-    return tasks.create_task(waiting)
 
 
 async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_proxies_hold(
@@ -35,7 +29,8 @@ async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_pr
         asyncio.TaskGroup() as tasks,
     ):
         root, ann = await operator(here), await here.person("ann")
-        own = hold(here, tasks)
+        held = here.hub._passing.held.hold(envelope(call("wipe")), "ask first", Hold())
+        own = tasks.create_task(held)
         first = await one.hold(call("delete", {"path": "/x"}), reason="Really?")
         second = await two.hold()
         assert [it["proxy"] for it in (await root.get(HELD))["held"]] == [None]
@@ -81,14 +76,12 @@ async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(tmp
             ("operators", True, True),
             ("nobody", False, False),
         ):
-            chosen = {"local_proxies": who}
-            async with house(tmp_path / who, interceptors=chosen) as here:
+            async with house(tmp_path / who, interceptors={"local_proxies": who}) as here:
                 root = await operator(here)
                 for headers, sees in (({}, here_sees), (ELSEWHERE, there_sees)):
                     listed = await root.get(ALL, **headers)
-                    assert (len(listed["held"]), listed["proxies"]) == (
-                        (1, 1) if sees else (0, None)
-                    )
+                    counted = len(listed["held"]), listed["proxies"]
+                    assert counted == ((1, 1) if sees else (0, None))
                     shown = await root.ask("GET", f"{HELD}/1?proxy=4711", headers=headers)
                     assert shown.status == (200 if sees else 400), (who, headers)
                 if not there_sees:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -18,75 +17,61 @@ def code(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.json()["error"]["code"]
 
 
-async def did(who: Asker, method: str, path: str, body: Any = None) -> Any:
-    answer = await who.ask(method, path, body)
-    assert answer.status in (200, 201), answer.json()
-    return answer.json()
-
-
-async def test_mail_is_sent_read_answered_and_deleted(hub):
-    ann, bob = await hub.people("ann", "bob")
-    sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-    assert sent.status == 201
-    message = sent.json()["message_id"]
+async def test_mail_is_sent_read_answered_and_deleted(ann, bob):
+    message = (await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Tea?"}))["message_id"]
     for _ in range(2):
         # A look marks nothing as read.
         (got,) = (await bob.get("/v1/messages"))["messages"]
         assert (got["body"], got["unread"]) == ("Tea?", True)
     assert "notice" not in await bob.get("/v1/messages")
     thread = f"/v1/threads/{got['thread_id']}"
-    await did(bob, "POST", f"/v1/messages/{message}/replies", {"body": "At four."})
+    await bob.did("POST", f"/v1/messages/{message}/replies", {"body": "At four."})
     assert len((await ann.get(thread))["messages"]) == 2
     assert (await ann.get("/v1/digest"))["total_unread"] == 1
-    await did(ann, "PUT", f"{thread}/read", {})
+    await ann.did("PUT", f"{thread}/read", {})
     assert (await ann.get("/v1/digest"))["total_unread"] == 0
     for state, word in (("archived", "archive"), ("starred", "star"), ("muted", "mute")):
-        assert (await did(ann, "PUT", f"{thread}/{word}"))["state"] == state
+        assert (await ann.did("PUT", f"{thread}/{word}"))["state"] == state
         (listed,) = (await ann.get(f"/v1/threads?state={state}"))["threads"]
         assert listed["id"] == got["thread_id"]
-        assert (await did(ann, "DELETE", f"{thread}/{word}"))["state"] == "active"
-    await did(bob, "DELETE", f"/v1/messages/{message}")
+        assert (await ann.did("DELETE", f"{thread}/{word}"))["state"] == "active"
+    await bob.did("DELETE", f"/v1/messages/{message}")
     assert code(await bob.ask("DELETE", f"/v1/messages/{message}"))[0] == 404
-    await did(ann, "DELETE", thread)
+    await ann.did("DELETE", thread)
     assert (await ann.get("/v1/threads"))["threads"] == []
     assert code(await ann.ask("GET", thread))[0] in (403, 404)
 
 
-async def test_accounts_and_people_are_made_found_and_changed(hub):
-    made = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-    assert made.status == 201
-    assert f":{hub.port}/mcp?token=" in made.json()["server_url"]
-    again = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-    assert code(again) == (409, "handle_taken")
-    recovery = {"handle": "ann", "recovery_code": made.json()["recovery_code"]}
-    token = (await did(hub.stranger, "POST", "/v1/accounts/recover", recovery))["token"]
-    ann, bob = Asker(hub.port, token, "ann"), await hub.person("bob")
-    assert code(await Asker(hub.port, made.json()["token"]).ask("GET", "/v1/me")) == (
-        401,
-        "token_invalid",
-    )
-    await did(ann, "PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
+async def test_accounts_and_people_are_made_found_and_changed(hub, bob):
+    wanted = "POST", "/v1/accounts", {"handle": "ann"}
+    made = await hub.stranger.did(*wanted)
+    assert f":{hub.port}/mcp?token=" in made["server_url"]
+    assert code(await hub.stranger.ask(*wanted)) == (409, "handle_taken")
+    recovery = {"handle": "ann", "recovery_code": made["recovery_code"]}
+    token = (await hub.stranger.did("POST", "/v1/accounts/recover", recovery))["token"]
+    ann, old = Asker(hub.port, token, "ann"), Asker(hub.port, made["token"])
+    assert code(await old.ask("GET", "/v1/me")) == (401, "token_invalid")
+    await ann.did("PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
     assert (await ann.get("/v1/me"))["bio"] == "Sails."
     assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
     assert (await bob.get("/v1/people?query=an"))["results"][0]["handle"] == "ann"
-    await did(bob, "PUT", "/v1/contacts/ann", {"nickname": "Annie"})
+    await bob.did("PUT", "/v1/contacts/ann", {"nickname": "Annie"})
     assert (await bob.get("/v1/contacts"))["contacts"][0]["nickname"] == "Annie"
-    await did(bob, "DELETE", "/v1/contacts/ann")
-    await did(bob, "PUT", "/v1/blocks/ann")
+    await bob.did("DELETE", "/v1/contacts/ann")
+    await bob.did("PUT", "/v1/blocks/ann")
     assert (await bob.get("/v1/blocks"))["blocked"] == ["ann"]
     refused = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
     assert code(refused) == (403, "cannot_send")
-    await did(bob, "DELETE", "/v1/blocks/ann")
-    invited = await did(bob, "POST", "/v1/invites", {})
+    await bob.did("DELETE", "/v1/blocks/ann")
+    invited = await bob.did("POST", "/v1/invites", {})
     assert invited["invite_url"].endswith(invited["invite_code"])
-    await did(ann, "PUT", "/v1/me/handle", {"new_handle": "anna"})
+    await ann.did("PUT", "/v1/me/handle", {"new_handle": "anna"})
     assert code(await ann.ask("DELETE", "/v1/me")) == (400, "argument_invalid")
-    await did(ann, "DELETE", "/v1/me?confirm=anna")
+    await ann.did("DELETE", "/v1/me?confirm=anna")
     assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
 
 
-async def test_arguments_are_refused_in_the_words_of_the_tool(hub):
-    ann = await hub.person("ann")
+async def test_arguments_are_refused_in_the_words_of_the_tool(hub, ann):
     for method, path, body, sentence in (
         ("POST", "/v1/messages", {"body": "x"}, "Missing argument: to."),
         ("POST", "/v1/messages", {"to": 7}, "to must be a string."),
@@ -100,15 +85,11 @@ async def test_arguments_are_refused_in_the_words_of_the_tool(hub):
         assert answer.json()["error"]["message"] == sentence
     assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
     assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
-    assert code(await hub.stranger.ask("GET", "/v1/me")) == (
-        401,
-        "authentication_required",
-    )
+    assert code(await hub.stranger.ask("GET", "/v1/me")) == (401, "authentication_required")
 
 
 @pytest.mark.settings(rate_limits="on", rates={"search_per_minute": 1})
-async def test_limits_count_what_comes_this_way_too(hub):
-    ann = await hub.person("ann")
+async def test_limits_count_what_comes_this_way_too(ann):
     await ann.get("/v1/people?query=bob")
     limited = await ann.ask("GET", "/v1/people?query=bob")
     assert code(limited) == (429, "rate_limited")
@@ -119,15 +100,14 @@ async def test_limits_count_what_comes_this_way_too(hub):
 async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(behind, tmp_path):
     rates = {"register_per_hour": 1}
     async with house(tmp_path, rate_limits="on", rates=rates, **behind) as here:
-        await did(here.stranger, "POST", "/v1/accounts", {"handle": "ann"})
+        await here.stranger.did("POST", "/v1/accounts", {"handle": "ann"})
         second = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
         assert code(second) == (429, "rate_limited")
 
 
 @pytest.mark.settings(rate_limits="on", rates={"export_per_hour": 2})
-async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(hub):
-    ann, bob = await hub.people("ann", "bob")
-    await did(bob, "POST", "/v1/messages", {"to": "ann", "body": "Tea at five?"})
+async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(ann, bob):
+    await bob.did("POST", "/v1/messages", {"to": "ann", "body": "Tea at five?"})
     for _ in range(2):
         answer = await ann.ask("GET", "/v1/me/export")
         assert answer.status == 200
@@ -143,8 +123,7 @@ async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(hub):
     assert (await ann.get("/v1/messages"))["messages"][0]["unread"] is True
 
 
-async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub):
-    ann, bob = await hub.people("ann", "bob")
+async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub, ann, bob):
 
     async def waiting() -> asyncio.Task[Answer]:
         asked = asyncio.create_task(bob.ask("GET", "/v1/messages?wait=50"))
@@ -152,20 +131,19 @@ async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub):
         return asked
 
     asked = await waiting()
-    await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+    await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
     (got,) = (await asked).json()["messages"]
     assert got["body"] == "Tea?"
-    await did(bob, "PUT", f"/v1/threads/{got['thread_id']}/read", {})
+    await bob.did("PUT", f"/v1/threads/{got['thread_id']}/read", {})
     asked = await waiting()
     await hub.hub.behind.granting.grant("bob", ["!msg/inbox"])
-    await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Still?"})
+    await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Still?"})
     assert code(await asked) == (403, "capability_denied")
 
 
-async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub):
-    ann, bob = await hub.people("ann", "bob")
+async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub, ann, bob):
     body = {"label": "bot", "scope": "mail.read account.read"}
-    made = await did(ann, "POST", "/v1/me/credentials", body)
+    made = await ann.did("POST", "/v1/me/credentials", body)
     bot = Asker(hub.port, made["token"])
     sent = await bot.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
     assert code(sent) == (403, "scope_missing")

@@ -10,9 +10,8 @@ DENIED = "capability_denied"
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
-    ada, bob = await hub.people("ada", "bob")
-    spec = {
+async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(ada, bob):
+    spec: dict[str, Any] = {
         "name": "planning",
         "access": "open",
         "durable": False,
@@ -23,9 +22,8 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
     made = done(answer, 201)
     path = answer.headers["location"]
     assert path == f"{ROOMS}/planning"
-    assert made == {**made, **spec, "role": "owner", "owners": ["ada"], "policy": made["policy"]}
-    assert made["policy"]["quorum"] == 2
-    assert await ada.get(path) == made
+    spec |= {"role": "owner", "owners": ["ada"], "policy": {**made["policy"], **spec["policy"]}}
+    assert made == {**made, **spec} == await ada.get(path)
     wish = {"access": "private", "grants": {"bob": ["mcp.request.*"]}}
     await bob.say("planning", "I am a member.")
     for method, content in (("PATCH", wish), ("DELETE", None)):
@@ -34,8 +32,7 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
     changed = done(await ada.ask("PATCH", path, wish), 200)
     assert changed == {**before, **wish} == await ada.get(path)
     seen = await bob.get(path)
-    assert seen["role"] == "member"
-    assert "grants" not in seen
+    assert (seen["role"], "grants" in seen) == ("member", False)
     answer = await ada.ask("DELETE", path)
     assert (answer.status, answer.body) == (204, b"")
     refused(await ada.ask("GET", path), 404, "room_not_found")
@@ -44,8 +41,7 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(ada, bob):
     for access in ("open", "invite", "private"):
         await ada.create(f"a-{access}", access=access)
 
@@ -81,8 +77,7 @@ REQUESTS = [
 ]
 
 
-async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(ada, bob):
     await ada.create("secret", access="private")
     for method, path, content in REQUESTS:
         told = []
@@ -98,32 +93,24 @@ async def test_the_private_room_of_another_is_answered_like_one_that_is_not_ther
 
 
 @pytest.mark.requirement("room.rest-participants")
-async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub):
-    ada, bob, eve = await hub.people("ada", "bob", "eve")
-    await ada.create("planning")
-    assert await ada.get(f"{ROOMS}/planning/participants") == {
-        "participants": [],
-        "next_cursor": None,
-    }
+async def test_the_participants_are_those_who_are_here_a_page_at_a_time(
+    hub, ada, bob, eve, planning
+):
+    path, rooms = f"{planning}/participants", hub.hub.rooms
+    assert await ada.get(path) == {"participants": [], "next_cursor": None}
     for each in (eve, ada, bob):
-        visitor = await hub.hub.rooms.authenticate(each.token)
-        await hub.hub.rooms.visit(visitor, "planning")
-    first = await bob.get(f"{ROOMS}/planning/participants?limit=2")
-    assert first["participants"] == [
-        {"id": "ada", "type": "person", "role": "owner", "offers_tools": None},
-        {"id": "bob", "type": "person", "role": "member", "offers_tools": None},
-    ]
-    cursor = first["next_cursor"]
-    second = await bob.get(f"{ROOMS}/planning/participants?limit=2&cursor={cursor}")
+        await rooms.visit(await rooms.authenticate(each.token), "planning")
+    first = await bob.get(f"{path}?limit=2")
+    here = {"type": "person", "offers_tools": None}
+    owner, member = {"id": "ada", "role": "owner"}, {"id": "bob", "role": "member"}
+    assert first["participants"] == [{**here, **owner}, {**here, **member}]
+    second = await bob.get(f"{path}?limit=2&cursor={first['next_cursor']}")
     assert [one["id"] for one in second["participants"]] == ["eve"]
     assert second["next_cursor"] is None
-    for forged in ("AAAA", "YWRh=", "%C3%A9", "..", "_w"):
-        path = f"{ROOMS}/planning/participants?cursor={forged}"
-        refused(await bob.ask("GET", path), 400, "argument_invalid")
+    refused(await bob.ask("GET", f"{path}?cursor=AAAA"), 400, "argument_invalid")
 
 
-async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub):
-    ada, bob, eve = await hub.people("ada", "bob", "eve")
+async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub, ada, bob, eve):
     await ada.create("planning", access="private", capabilities=["chat.*"])
     room = f"{ROOMS}/planning"
     done(await ada.ask("POST", f"{room}/invites", {"handle": "bob"}), 201)
@@ -142,9 +129,8 @@ async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub):
     refused(await eve.ask("GET", grants), 404, "room_not_found")
     for wrong in ({}, wish, {**wish, "capabilities": "*"}, {**wish, "capabilities": []}):
         assert (await ada.ask("POST", grants, wrong)).status == 400
-    for by in ("recipient", "grant_id"):
-        which = {"recipient": "bob", "grant_id": granted["id"]}[by]
-        taken = done(await ada.ask("POST", f"{room}/revocations", {by: which}), 201)
+    for which in ({"grant_id": granted["id"]}, wish):
+        taken = done(await ada.ask("POST", f"{room}/revocations", which), 201)
         assert taken["kind"] == "capability.revoke"
         assert (await ada.get(grants))["grants"] == []
         refused(await bob.post("planning", thought), 403, DENIED)

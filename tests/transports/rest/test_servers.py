@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import stat
@@ -15,10 +14,10 @@ import httpx2
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.cli.operator import ask_socket
 from folkmoot.core.scopes import OPERATE
 from folkmoot.settings import BackendSpec, load
 from tests.conftest import settings_of
+from tests.faults.backends import operator as at_socket
 from tests.harness import Answer
 from tests.transports.rest.support import Asker, House, done, refused, until
 from tests.transports.rest.test_sessions import Browser
@@ -62,6 +61,15 @@ class Place(House):
         added = done(answer, 201)
         await self.up(name)
         return added
+
+    def changes(self, name: str = "small") -> tuple[tuple[str, str, dict[str, str] | None], ...]:
+        """How a server is tried, added, and removed."""
+        given = {"text": self.pasted(name)}
+        return (
+            ("POST", TESTS, given),
+            ("POST", SERVERS, given),
+            ("DELETE", f"{SERVERS}/small", None),
+        )
 
     async def grants(self, text: str) -> None:
         """Have more in the settings."""
@@ -137,13 +145,8 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
     hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
     narrow = await made(otto, scope="mail.read tools")
     before = hub.config.read_text()
-    changes = (
-        ("POST", TESTS, {"text": hub.pasted("other")}),
-        ("POST", SERVERS, {"text": hub.pasted("other")}),
-        ("DELETE", f"{SERVERS}/small", None),
-    )
     wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
-    for method, path, content in changes:
+    for method, path, content in hub.changes("other"):
         refused(await ann.ask(method, path, content), 403, "scope_missing")
         answer = await ann.ask(method, path, content, headers={"folkmoot-confirm": hub.root.token})
         refused(answer, 403, "scope_missing")
@@ -152,11 +155,9 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
             told = refused(answer, 403, "confirmation_invalid")
             assert "once more" in told["message"]
         # In a query or a body it might be logged somewhere.
-        given = {**(content or {}), "token": hub.root.token}
-        if content is None:
-            answer = await hub.root.ask(method, f"{path}?token={hub.root.token}")
-        else:
-            answer = await hub.root.ask(method, path, given)
+        query = "" if content else f"?token={hub.root.token}"
+        given = content and {**content, "token": hub.root.token}
+        answer = await hub.root.ask(method, path + query, given)
         assert answer.status in (400, 403), answer
     # A session may be an operator's without a token that is: any whole one tells who it is.
     whole = await made(otto, scope="*")
@@ -166,14 +167,13 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
     assert [it["namespace"] for it in (await hub.root.get(SERVERS))["backends"]] == ["small"]
 
 
-async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(hub, tmp_path):
+async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(hub):
     otto = await hub.hub.accounts.named("otto")
     older = await hub.hub.accounts.authentication.create(otto)
     browser = Browser(hub.port)
     given = {"handle": "otto", "operate": True}
-    socket = tmp_path / "data" / "control.sock"
-    code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
-    done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
+    made = await at_socket(hub.hub, "folkmoot/create_code_for", **given)
+    done(await browser.enter(made["code"]), 200)
     tokens = "/v1/me/credentials"
     refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
     answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
@@ -189,23 +189,16 @@ async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itsel
 
 
 @pytest.mark.settings(edit=False)
-async def test_with_the_setting_off_servers_change_by_the_socket_alone(hub, tmp_path):
+async def test_with_the_setting_off_servers_change_by_the_socket_alone(hub):
     assert (await hub.root.get(SERVERS))["editable"] is False
-    for method, path, content in (
-        ("POST", TESTS, {"text": hub.pasted()}),
-        ("POST", SERVERS, {"text": hub.pasted()}),
-        ("DELETE", f"{SERVERS}/small", None),
-    ):
+    for method, path, content in hub.changes():
         told = refused(await hub.confirmed(method, path, content), 403, "capability_denied")
         assert "gateway.edit_from_web is off" in told["message"]
-    socket = tmp_path / "data" / "control.sock"
-    given = {"text": hub.pasted()}
-    added = await asyncio.to_thread(ask_socket, socket, "folkmoot/server_add", given)
+    added = await at_socket(hub.hub, "folkmoot/server_add", text=hub.pasted())
     assert added["namespace"] == "small"
     # The setting counts at once when it is switched on.
-    hub.config.write_text(
-        hub.config.read_text().replace("edit_from_web = false", "edit_from_web = true")
-    )
+    before = hub.config.read_text()
+    hub.config.write_text(before.replace("edit_from_web = false", "edit_from_web = true"))
     done(await hub.root.ask("POST", "/v1/settings/reload", {}), 200)
     assert (await hub.root.get(SERVERS))["editable"] is True
     done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
-from typing import Any, Self
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
@@ -13,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
 from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, ONE_TIME_CODE_SECONDS
-from folkmoot.cli.operator import ask_socket
+from tests.faults.backends import operator as at_socket
 from tests.harness import Answer
 from tests.mcp_harness import rpc
 from tests.transports.rest.support import Asker, House, done, house, refused
@@ -26,28 +27,20 @@ DAY = 86_400
 NOT_ALLOWED = 4403
 
 
-class Open:
-    """A stream of events and a place in a room, which a browser has open."""
-
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-
-    async def __aenter__(self) -> Self:
-        browser = self._browser
-        port = int(browser.host.partition(":")[2])
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
-        head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
-        self._writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
-        assert b"200" in await self._reader.readline()
-        self._socket = await browser.join(browser.origin)
-        assert "ada" in str(await self._socket.recv())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Wait until the hub has ended both; the connection could be used again."""
-        await self._reader.readuntil(b"\r\n0\r\n\r\n")
-        await self._socket.wait_closed()
-        self._writer.close()
+@asynccontextmanager
+async def everything_open(browser: Browser) -> AsyncIterator[None]:
+    """A stream of events and a place in a room, both of which the hub ends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", browser.asker.port)
+    head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
+    writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
+    assert b"200" in await reader.readline()
+    socket = await browser.join(browser.origin)
+    assert "ada" in str(await socket.recv())
+    yield
+    # The connection of the stream could be used again.
+    await reader.readuntil(b"\r\n0\r\n\r\n")
+    await socket.wait_closed()
+    writer.close()
 
 
 class Browser:
@@ -97,15 +90,25 @@ class Browser:
         done(await self.ask("POST", SESSION, {"token": token}), 200)
         return self
 
+    async def enter(self, code: str) -> Answer:
+        """Sign in with a one-time code."""
+        return await self.ask("POST", f"{SESSION}/code", {"code": code})
 
-async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
-    person = await here.person(handle)
-    return person, await Browser(here.port).sign_in(person.token)
+
+async def code_of(who: Browser | Asker) -> str:
+    """A one-time code that someone makes."""
+    code: str = done(await who.ask("POST", "/v1/me/codes"), 201)["code"]
+    return code
+
+
+@pytest.fixture
+async def browser(hub: House, ada: Asker) -> Browser:
+    """Ada's, who is signed in."""
+    return await Browser(hub.port).sign_in(ada.token)
 
 
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub):
-    ada = await hub.person("ada")
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub, ada):
     browser = Browser(hub.port)
     about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
     assert await browser.get(SESSION) == {**dict.fromkeys(about), "registration": "open"}
@@ -131,8 +134,9 @@ async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub):
 
 
 @pytest.mark.requirement("browser.origin", "browser.sign-in")
-async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(hub):
-    ada, browser = await signed_in(hub, "ada")
+async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
+    hub, ada, browser
+):
     attacks: tuple[dict[str, str | None], ...] = (
         {"origin": "http://localhost:1"},
         {"origin": f"http://127.0.0.1:{hub.port}"},
@@ -164,8 +168,7 @@ async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alo
 
 
 @pytest.mark.requirement("browser.origin")
-async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub):
-    _, browser = await signed_in(hub, "ada")
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(browser):
     for path in (ME, "/v1/events", "/v1/threads"):
         for told in (
             {"origin": "http://localhost:1"},
@@ -181,8 +184,7 @@ async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub):
     await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
-async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub):
-    ada, browser = await signed_in(hub, "ada")
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub, ada, browser):
     answer = await browser.ask("GET", ME, authorization=f"Bearer {ada.token}")
     refused(answer, 400, "tokens_differ")
     answer = await browser.ask("GET", f"{ME}?token={ada.token}")
@@ -223,8 +225,7 @@ async def test_off_this_machine_the_cookie_needs_https(tmp_path):
 
 
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
-async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub):
-    ada, first = await signed_in(hub, "ada")
+async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub, ada, browser):
     second = await Browser(hub.port).sign_in(ada.token)
     listed = (await second.get(TOKENS))["credentials"]
     assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
@@ -232,9 +233,9 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub):
         ("browser", "Firefox on Linux", True),
         ("token", "first token", False),
     ]
-    assert (await first.ask("DELETE", SESSION)).status == 204
-    assert not first.cookie
-    refused(await first.ask("GET", ME), 401, "authentication_required")
+    assert (await browser.ask("DELETE", SESSION)).status == 204
+    assert not browser.cookie
+    refused(await browser.ask("GET", ME), 401, "authentication_required")
     assert (await second.get(ME))["handle"] == "ada"
     own = next(it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"])
     assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
@@ -248,8 +249,7 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub):
 
 
 @pytest.mark.requirement("browser.ends-with-token")
-async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub):
-    ada = await hub.person("ada")
+async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub, ada):
     wanted = {"scope": "mail.read account.read", "expires_in": 3600}
     narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
     browser = await Browser(hub.port).sign_in(narrow["token"])
@@ -263,8 +263,7 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scop
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-async def test_what_a_browser_has_open_ends_with_its_session(hub, ends):
-    ada, browser = await signed_in(hub, "ada")
+async def test_what_a_browser_has_open_ends_with_its_session(ada, browser, ends):
     await ada.create("square")
     for origin in ("http://localhost:1", None):
         stranger = await browser.join(origin)
@@ -272,7 +271,7 @@ async def test_what_a_browser_has_open_ends_with_its_session(hub, ends):
             await stranger.recv()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == NOT_ALLOWED
-    async with Open(browser):
+    async with everything_open(browser):
         if ends == "account":
             assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
         else:
@@ -284,17 +283,15 @@ async def test_what_a_browser_has_open_ends_with_its_session(hub, ends):
 
 async def opened_from(browser: Browser | Asker, port: int) -> Browser:
     """Another browser, signed in with a code that was made in this one."""
-    code = done(await browser.ask("POST", "/v1/me/codes"), 201)["code"]
     other = Browser(port)
-    done(await other.ask("POST", f"{SESSION}/code", {"code": code}), 200)
+    done(await other.enter(await code_of(browser)), 200)
     return other
 
 
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
-    hub, clock, ends
+    hub, ada, clock, ends
 ):
-    ada = await hub.person("ada")
     await ada.create("square")
     laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
     family = [await opened_from(Asker(hub.port, laptop["token"]), hub.port)]
@@ -303,7 +300,7 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
     async with AsyncExitStack() as stack:
         for browser in family:
             assert (await browser.get(ME))["handle"] == "ada"
-            await stack.enter_async_context(Open(browser))
+            await stack.enter_async_context(everything_open(browser))
         if ends == "token":
             assert (await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")).status == 204
         elif ends == "first browser":
@@ -318,82 +315,70 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
     assert kinds.count("browser") == 0
 
 
-async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub):
-    _, first = await signed_in(hub, "ada")
-    second = await opened_from(first, hub.port)
-    for maker in (first, second):
-        code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
-        done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
-        assert (await first.get(ME))["handle"] == "ada"
+async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub, browser):
+    second = await opened_from(browser, hub.port)
+    for maker in (browser, second):
+        done(await browser.enter(await code_of(maker)), 200)
+        assert (await browser.get(ME))["handle"] == "ada"
     assert (await second.get(ME))["handle"] == "ada"
 
 
 @pytest.mark.requirement("browser.expires")
 @pytest.mark.settings(web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY})
-async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(hub, clock):
-    _, browser = await signed_in(hub, "ada")
+async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
+    hub, browser, bob, clock
+):
     begun = clock.now()
     upkeep = hub.hub.accounts.authentication.upkeep
     for _ in range(4):
         clock.advance(6 * DAY)
-        session = await browser.get(SESSION)
-        assert session["handle"] == "ada"
+        assert (await browser.get(SESSION))["handle"] == "ada"
         await upkeep()
     # Used until the end: the longest time there is.
     assert (await browser.get(SESSION))["expires_at"] == int(begun) + 30 * DAY
     clock.advance(6 * DAY)
     assert (await browser.get(SESSION))["handle"] is None
     refused(await browser.ask("GET", ME), 401, "token_invalid")
-    _, idle = await signed_in(hub, "bob")
+    idle = await Browser(hub.port).sign_in(bob.token)
     await upkeep()
     clock.advance(7 * DAY)
     refused(await idle.ask("GET", ME), 401, "token_invalid")
 
 
 @pytest.mark.requirement("browser.one-time-code")
-async def test_a_one_time_code_opens_one_session_soon(hub, clock):
-    ada = await hub.person("ada")
+async def test_a_one_time_code_opens_one_session_soon(hub, ada, clock):
     made = done(await ada.ask("POST", "/v1/me/codes"), 201)
-    assert made["url"] == f"http://localhost:{hub.port}/sign-in#{made['code']}"
+    code = made["code"]
+    assert made["url"] == f"http://localhost:{hub.port}/sign-in#{code}"
     browser = Browser(hub.port)
     # Looking at the link uses nothing up, and a code is neither token nor cookie.
     await browser.ask("GET", "/sign-in")
-    refused(await Asker(hub.port, made["code"]).ask("GET", ME), 401, "token_invalid")
-    code = {"code": made["code"]}
-    refused(await hub.stranger.ask("POST", f"{SESSION}/code", code), 403, "origin_not_allowed")
-    both = await asyncio.gather(
-        browser.ask("POST", f"{SESSION}/code", code),
-        Browser(hub.port).ask("POST", f"{SESSION}/code", code),
-    )
+    refused(await Asker(hub.port, code).ask("GET", ME), 401, "token_invalid")
+    plain = await hub.stranger.ask("POST", f"{SESSION}/code", {"code": code})
+    refused(plain, 403, "origin_not_allowed")
+    both = await asyncio.gather(browser.enter(code), Browser(hub.port).enter(code))
     assert sorted(answer.status for answer in both) == [200, 403]
-    again = await Browser(hub.port).ask("POST", f"{SESSION}/code", code)
-    refused(again, 403, "one_time_code_invalid")
-    late = done(await ada.ask("POST", "/v1/me/codes"), 201)
+    refused(await Browser(hub.port).enter(code), 403, "one_time_code_invalid")
+    late = await code_of(ada)
     clock.advance(ONE_TIME_CODE_SECONDS)
-    answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
-    refused(answer, 403, "one_time_code_invalid")
+    refused(await browser.enter(late), 403, "one_time_code_invalid")
     # A code is worth nothing once the token is gone that it was made with.
     laptop = done(await ada.ask("POST", TOKENS, {"label": "laptop"}), 201)
-    stolen = done(await Asker(hub.port, laptop["token"]).ask("POST", "/v1/me/codes"), 201)
+    stolen = await code_of(Asker(hub.port, laptop["token"]))
     await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
-    answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
-    refused(answer, 403, "one_time_code_invalid")
+    refused(await browser.enter(stolen), 403, "one_time_code_invalid")
 
 
-async def test_an_operators_code_opens_a_session_that_operates_and_only_then(hub, tmp_path):
-    ada, socket = await hub.person("ada"), tmp_path / "control.sock"
-
-    async def code_for(**arguments: Any) -> dict[str, str]:
-        given = {"handle": "ada", **arguments}
-        made = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
-        where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
-        assert made["url"].endswith(f"{where}{made['code']}")
-        return {"code": made["code"]}
-
+async def test_an_operators_code_opens_a_session_that_operates_and_only_then(hub, ada):
     plain, operator = Browser(hub.port), Browser(hub.port)
-    done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
-    code = await code_for(operate=True)
-    done(await operator.ask("POST", f"{SESSION}/code", code), 200)
+    for browser, operate, where in (
+        (plain, False, "/sign-in#"),
+        (operator, True, "/sign-in?next=/#"),
+    ):
+        given = {"handle": "ada", "operate": operate}
+        made = await at_socket(hub.hub, "folkmoot/create_code_for", **given)
+        assert made["url"].endswith(f"{where}{made['code']}")
+        done(await browser.enter(made["code"]), 200)
     assert (await plain.get(SESSION))["scope"] == "*"
     assert (await operator.get(SESSION))["scope"] == "* operate"
     refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
@@ -401,11 +386,8 @@ async def test_an_operators_code_opens_a_session_that_operates_and_only_then(hub
     # It is ada's session beside, and nothing that is made with it operates.
     assert (await operator.get(ME))["handle"] == "ada"
     answer = await operator.ask("POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token)
-    made = done(answer, 201)
-    assert made["scope"] == "*"
-    link = done(await operator.ask("POST", "/v1/me/codes"), 201)
-    other = Browser(hub.port)
-    done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
+    assert done(answer, 201)["scope"] == "*"
+    other = await opened_from(operator, hub.port)
     assert (await other.get(SESSION))["scope"] == "* operate"
     # What touches files or keys stays at the socket.
     answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
@@ -423,7 +405,7 @@ async def test_an_operators_code_opens_a_session_that_operates_and_only_then(hub
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub):
+async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub, bob):
     browser = Browser(hub.port)
     made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
     assert (await browser.get(ME))["handle"] == "ada"
@@ -436,35 +418,30 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub):
     refused(await browser.ask("GET", ME), 401, "token_invalid")
     refused(await Asker(hub.port, made["token"]).ask("GET", ME), 401, "token_invalid")
     # Another account in the same browser takes the place of the first.
-    bob = await hub.person("bob")
     used = Browser(hub.port)
     used.cookie = other.cookie
     await other.sign_in(bob.token)
     assert (await other.get(ME))["handle"] == "bob"
     refused(await used.ask("GET", ME), 401, "token_invalid")
-    owner = Asker(hub.port, told["token"])
-    kinds = [it["kind"] for it in (await owner.get(TOKENS))["credentials"]]
-    assert kinds == ["token"]
+    listed = await Asker(hub.port, told["token"]).get(TOKENS)
+    assert [it["kind"] for it in listed["credentials"]] == ["token"]
 
 
 @pytest.mark.requirement("browser.guesses")
 @pytest.mark.settings(rate_limits="on", rates={"sign_in_per_hour": 3})
-async def test_wrong_tokens_and_codes_are_counted_by_address(hub):
-    ada = await hub.person("ada")
+async def test_wrong_tokens_and_codes_are_counted_by_address(hub, ada):
     browser = Browser(hub.port)
     for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
         refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
     code = {"code": "oc_" + "0" * 64}
-    answer = await browser.ask("POST", f"{SESSION}/code", code)
-    refused(answer, 403, "one_time_code_invalid")
+    refused(await browser.enter(code["code"]), 403, "one_time_code_invalid")
     # A page of another origin cannot use up the guesses of this machine.
     for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
         error = refused(await browser.ask("POST", path, content), 429, "rate_limited")
         assert error["setting"] == "rates.sign_in_per_hour"
 
 
-async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub, clock):
-    ada = await hub.person("ada")
+async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub, ada, clock):
     browsers = []
     for _ in range(MAX_BROWSER_SESSIONS + 1):
         browsers.append(await Browser(hub.port).sign_in(ada.token))
@@ -479,9 +456,9 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub
     assert done(answer, 201)["expires_at"] is None
 
 
-async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub):
-    ada, browser = await signed_in(hub, "ada")
-    bob = await hub.person("bob")
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(
+    hub, ada, browser, bob
+):
     narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
     brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
 
@@ -512,27 +489,22 @@ async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(h
     done(await create(fresh, brief, expires_in=10), 201)
 
 
-async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub):
-    ada, browser = await signed_in(hub, "ada")
-    code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub, ada, browser):
+    code = await code_of(ada)
     account = await hub.hub.accounts.named("ada")
     await hub.hub.accounts.suspend(account, suspended=True)
     refused(await browser.ask("GET", ME), 401, "account_suspended")
     assert (await browser.get(SESSION))["handle"] is None
-    for path, given in (
-        (SESSION, {"token": ada.token}),
-        (f"{SESSION}/code", {"code": code}),
-    ):
-        answer = await Browser(hub.port).ask("POST", path, given)
-        refused(answer, 401, "account_suspended")
+    again = await Browser(hub.port).ask("POST", SESSION, {"token": ada.token})
+    refused(again, 401, "account_suspended")
+    refused(await Browser(hub.port).enter(code), 401, "account_suspended")
 
 
 @pytest.mark.settings(log={"requests": "all"})
-async def test_the_secrets_of_sessions_are_in_no_log(hub, caplog):
+async def test_the_secrets_of_sessions_are_in_no_log(hub, ada, caplog):
     caplog.set_level("DEBUG")
-    ada, browser = await signed_in(hub, "ada")
-    code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
-    await browser.ask("POST", f"{SESSION}/code", {"code": code})
+    browser = await Browser(hub.port).sign_in(ada.token)
+    await browser.enter(await code_of(ada))
     await browser.ask("DELETE", SESSION)
     logged = json.dumps([str(vars(record)) for record in caplog.records])
     for word in ("browser.signed_in", "browser.signed_out"):

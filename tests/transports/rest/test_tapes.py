@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 from folkmoot.core.scopes import OPERATE
@@ -41,13 +42,7 @@ async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(
         whole = await root.ask("GET", f"{TAPES}/{NAME}/file")
         assert whole.body == path.read_bytes()
         assert whole.headers["content-disposition"] == f'attachment; filename="{NAME}"'
-        for name in (
-            "link.jsonl",
-            "..%2fsecret.jsonl",
-            "%2e%2e",
-            "nothing.jsonl",
-            "a%00b.jsonl",
-        ):
+        for name in ("link.jsonl", "..%2fsecret.jsonl", "%2e%2e", "nothing.jsonl", "a%00b.jsonl"):
             for where in (f"{TAPES}/{name}", f"{TAPES}/{name}/file"):
                 assert (await root.ask("GET", where)).status == 404
         for where in (TAPES, f"{TAPES}/{NAME}", f"{TAPES}/{NAME}/file"):
@@ -68,18 +63,18 @@ async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_o
         one = f"{TAPES}/{NAME}"
         about = await root.get(f"{one}/about")
         assert (about["messages"], about["path"]) == (6, str(path))
-        first = await root.get(f"{one}/messages?limit=4")
-        assert [it["seq"] for it in first["messages"]] == [1, 2, 3, 4]
+
+        async def page(query: str, *seqs: int) -> Any:
+            found = await root.get(f"{one}/messages?{query}")
+            assert [it["seq"] for it in found["messages"]] == [*seqs]
+            return found
+
+        first = await page("limit=4", 1, 2, 3, 4)
         assert (first["previous_cursor"], first["recording"]) == (None, False)
-        rest = await root.get(f"{one}/messages?cursor={first['next_cursor']}")
-        assert [it["seq"] for it in rest["messages"]] == [5, 6]
-        assert rest["next_cursor"] is None
-        last = await root.get(f"{one}/messages?last=true&limit=2")
-        assert [it["seq"] for it in last["messages"]] == [5, 6]
-        back = await root.get(f"{one}/messages?before={last['previous_cursor']}&limit=2")
-        assert [it["seq"] for it in back["messages"]] == [3, 4]
-        none = await root.get(f"{one}/messages?errors=true")
-        assert (none["messages"], none["next_cursor"]) == ([], None)
+        assert (await page(f"cursor={first['next_cursor']}", 5, 6))["next_cursor"] is None
+        last = await page("last=true&limit=2", 5, 6)
+        await page(f"before={last['previous_cursor']}&limit=2", 3, 4)
+        assert (await page("errors=true"))["next_cursor"] is None
         offset = first["messages"][1]["offset"]
         pair = await root.get(f"{one}/messages/{offset}")
         assert (pair["line"]["seq"], pair["other"]["seq"]) == (2, 1)
@@ -87,8 +82,7 @@ async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_o
         assert [it["seq"] for it in calls["calls"]] == [1, 3, 5]
         assert (calls["messages"], calls["next_cursor"]) == (6, None)
         for wrong in ("messages?cursor=7", "messages?before=7", "messages/7", "calls?cursor=x"):
-            answer = await root.ask("GET", f"{one}/{wrong}")
-            refused(answer, 400, "argument_invalid")
+            refused(await root.ask("GET", f"{one}/{wrong}"), 400, "argument_invalid")
         told = await root.ask("GET", f"{TAPES}/damaged.jsonl/messages")
         assert "damaged at byte" in refused(told, 422, "tape_unreadable")["message"]
         for where in ("about", "messages", f"messages/{offset}", "calls"):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Close
@@ -17,17 +16,10 @@ from websockets.frames import Close
 from folkmoot.app import Hub
 from folkmoot.core.ports import Clock
 from folkmoot.rooms import Visitor, read_spec
-from folkmoot.settings import Settings
+from tests.mcp_harness import settings
 from tests.nodes import running
 
 ROOM = "plaza"
-
-
-def settings(folder: Path, **values: object) -> Settings:
-    """The settings of a hub that counts nothing, unless told."""
-    return msgspec.convert(
-        {"port": 0, "data": str(folder), "rate_limits": "off", **values}, Settings
-    )
 
 
 class Person(NamedTuple):

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from tests.clocks import StillClock
 from tests.transports.rooms.support import Seat, Town
 from tests.transports.websocket.support import Client, deaf
 
@@ -50,22 +50,10 @@ async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(hub,
             assert (await other.hear())["payload"]["text"] == "here I am"
 
 
-class Hands(SystemClock):
-    """A clock that stands still, so that nothing is earned, unless it is moved by hand."""
-
-    def __init__(self) -> None:
-        self.passed = 0.0
-
-    def monotonic(self) -> float:
-        return self.passed
-
-    def now(self) -> float:
-        return 1_800_000_000.0 + self.passed
-
-
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
+def clock() -> StillClock:
+    """Nothing is earned while it stands."""
+    return StillClock()
 
 
 @pytest.mark.requirement("room.close-rate")
@@ -80,7 +68,7 @@ async def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on
     for number in range(10):
         await seat.say(f"{number}")
     await seat.heard("9")
-    clock.passed += 1
+    clock.seconds += 1
     for text in ("two", "more"):
         await seat.say(text)
     await seat.heard("more")
@@ -145,10 +133,6 @@ async def asleep(there: Town, token: str, **query: object) -> AsyncIterator[Clie
         client.leave()
 
 
-async def code_of(client: Client) -> int:
-    return int.from_bytes((await client.awoken())[:2], "big")
-
-
 @pytest.mark.requirement("wire.slow-consumer")
 @pytest.mark.settings(limits={"unsent_bytes": LIMIT, "message_bytes": LIMIT})
 async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(hub, ann, bob):
@@ -168,7 +152,7 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
         await talk(seat)
         await seat.say("and on")
         await seat.heard("and on")
-        assert await code_of(slow) == CloseCode.TOO_SLOW
+        assert (await slow.awoken())[:2] == CloseCode.TOO_SLOW.to_bytes(2, "big")
 
 
 @pytest.mark.requirement("room.close-pong-timeout")
@@ -180,7 +164,7 @@ async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_
         while (told := await seat.hear())["kind"] != "system.presence.leave":
             pass
         assert told["payload"]["participant"]["id"] == "bob"
-        assert await code_of(gone) == CloseCode.PONG_TIMEOUT
+        assert (await gone.awoken())[:2] == CloseCode.PONG_TIMEOUT.to_bytes(2, "big")
 
 
 async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(hub, seat):

@@ -17,6 +17,14 @@ async def hub(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
 
 
 @pytest.fixture
+async def caller(hub: Open) -> AsyncIterator[Client]:
+    """A client that has not asked for a WebSocket yet."""
+    made = await Client.connect(hub.port)
+    yield made
+    made.leave()
+
+
+@pytest.fixture
 async def one(hub: Open) -> AsyncIterator[Client]:
     """A client whose handshake is done."""
     async with client(hub) as made:

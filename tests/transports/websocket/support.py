@@ -98,23 +98,23 @@ class Open(NamedTuple):
 async def opened(
     limits: LinkLimits | None = None,
     *,
-    party: Party | None = None,
+    party: type[Party] = Party,
     hosts: Hosts | None = None,
     max_connections: int = 300,
     shutdown_seconds: float = 5,
 ) -> AsyncIterator[Open]:
     """Serve WebSockets at `/ws`."""
-    party = party or Party()
+    there = party()
     hosts = hosts or Hosts("127.0.0.1")
     answers = Answers(Pages(version="0", public_url="").error_page)
-    endpoint = WebSocketEndpoint(party, hosts=hosts, answers=answers, limits=limits or LinkLimits())
+    endpoint = WebSocketEndpoint(there, hosts=hosts, answers=answers, limits=limits or LinkLimits())
     async with serving(
         endpoints={"/ws": endpoint},
         hosts=hosts,
         max_connections=max_connections,
         shutdown_seconds=shutdown_seconds,
     ) as hub:
-        yield Open(hub, endpoint, party)
+        yield Open(hub, endpoint, there)
 
 
 def handshake(path: str = "/ws", headers: Mapping[str, str | None] | None = None) -> bytes:

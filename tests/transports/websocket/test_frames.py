@@ -85,8 +85,7 @@ async def test_messages_after_the_one_that_broke_a_rule_are_not_heard(hub, one):
     assert await one.text() == b"before"
     one.send(frame(b"x", BINARY), frame(b"after"))
     assert await one.closed() == CloseCode.NOT_TEXT
-    found = hub.party.guests[0].heard
-    assert found == [b"before"]
+    assert hub.party.guests[0].heard == [b"before"]
 
 
 @pytest.mark.settings(limits=LinkLimits(max_message_bytes=1000, close_seconds=600))
@@ -134,5 +133,4 @@ async def test_a_close_is_answered_in_kind_and_the_hub_hangs_up(hub, one, payloa
     assert await one.receive() == (CLOSE, payload)
     assert await one.reader.read() == b""
     await hub.party.guests[0].left.wait()
-    found = hub.party.guests[0].ends
-    assert found == [(code, payload[2:].decode())]
+    assert hub.party.guests[0].ends == [(code, payload[2:].decode())]

@@ -33,10 +33,9 @@ BOUND = 1 << 20
 async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything(hub):
     rounds = 400
 
-    async def hear(one: Client) -> int:
+    async def hear(one: Client) -> None:
         for _ in range(rounds):
             assert await one.text() == CHUNK
-        return rounds
 
     asleep = [await deaf(hub.port) for _ in range(10)]
     await hub.party.number(10)
@@ -76,13 +75,11 @@ async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub):
         await asyncio.sleep(0)
         assert guest.link.unsent < 2 * BOUND
     assert guest.link.unsent < BOUND
-    one.wake()
-    while (received := await one.receive())[0] != CLOSE:
-        assert received[1] == CHUNK
-    one.send(frame(received[1], CLOSE))
+    why = await one.awoken()
+    one.send(frame(why, CLOSE))
     assert await one.reader.read() == b""
     one.leave()
-    assert int.from_bytes(received[1][:2], "big") == CloseCode.TOO_SLOW
+    assert int.from_bytes(why[:2], "big") == CloseCode.TOO_SLOW
 
 
 FEW_FRAMES = LinkLimits(max_unsent_bytes=1 << 40, max_unsent_frames=100, close_seconds=0.1)
@@ -134,8 +131,7 @@ async def test_a_client_that_answers_no_ping_is_closed(hub, one):
     guest = hub.party.guests[0]
     await guest.left.wait()
     assert hub.endpoint.closed == {CloseCode.PONG_TIMEOUT: 1}
-    found = guest.ends
-    assert found == [(CloseCode.PONG_TIMEOUT, "No pong arrived in time.")]
+    assert guest.ends == [(CloseCode.PONG_TIMEOUT, "No pong arrived in time.")]
 
 
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.5))
@@ -166,17 +162,14 @@ async def test_a_client_that_hangs_up_without_a_close_is_lost(hub, one, abrupt):
         one.writer.transport.abort()
     else:
         one.writer.write_eof()
-    await hub.party.number(1)
-    await hub.party.guests[0].left.wait()
-    assert len(hub.party.audience) == 0
-    found = hub.party.guests[0].ends
-    assert found == [(LOST, "")]
+    guest = await hub.guest()
+    await guest.left.wait()
+    assert (len(hub.party.audience), guest.ends) == (0, [(LOST, "")])
 
 
 @pytest.mark.settings(limits=LinkLimits(close_seconds=0.1))
 async def test_a_client_that_does_not_answer_a_close_loses_its_connection(hub, one):
-    await hub.party.number(1)
-    hub.party.guests[0].link.close(4403, "go")
+    (await hub.guest()).link.close(4403, "go")
     assert (await one.receive())[0] == CLOSE
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await one.reader.readexactly(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 
 from websockets.asyncio.client import connect
@@ -10,13 +9,12 @@ from websockets.asyncio.client import connect
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.guard import Hosts
-from folkmoot.transports.listen import listen
-from folkmoot.transports.server import HttpServer
 from folkmoot.transports.websocket import LinkLimits, WebSocketEndpoint
 from folkmoot.web.pages import Pages
 from tests.certificates import certificate
+from tests.harness import served
+from tests.transports.rooms.support import ending
 from tests.transports.websocket.support import Party
-from tests.transports.websocket.test_client import code_of
 
 
 async def test_links_work_over_tls(tmp_path):
@@ -28,15 +26,11 @@ async def test_links_work_over_tls(tmp_path):
     endpoint = WebSocketEndpoint(party, hosts=Hosts("127.0.0.1"), answers=answers, limits=limits)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(cert, key)
-    sockets = listen("127.0.0.1", 0)
-    url = f"wss://127.0.0.1:{sockets[0].getsockname()[1]}/"
-    server = HttpServer(endpoint, sockets, max_connections=10, shutdown_seconds=5, tls=serving)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve())
+    async with served(endpoint, shutdown_seconds=5, tls=serving) as hub:
+        url = f"wss://127.0.0.1:{hub.port}/"
         async with connect(url, ssl=trusting, max_size=None, compression=None) as ann:
             for said in ("hello", "x" * 1_500_000, "again"):
                 await ann.send(said)
                 assert await ann.recv() == said
-            server.stop()
-            code = await code_of(ann)
-    assert code == CloseCode.RESTARTING
+            hub.server.stop()
+            assert (await ending(ann)).code == CloseCode.RESTARTING
