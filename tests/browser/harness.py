@@ -100,25 +100,40 @@ def is_like(few: float, many: float, slack: float = 0) -> bool:
     return many <= 1.5 * few + slack
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves the host's page."""
+class Pages(SimpleHTTPRequestHandler):
+    """Serves the pages of a folder, and notes the cookies it gets."""
+
+    def __init__(self, cookies: list[str], *given: Any, **named: Any) -> None:
+        self._cookies = cookies
+        super().__init__(*given, **named)
+
+    def do_GET(self) -> None:
+        self._cookies.append(self.headers.get("cookie", ""))
+        super().do_GET()
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
 @contextmanager
-def host_server() -> Iterator[str]:
-    """Where the host's page is."""
-    handler = partial(Quiet, directory=str(HERE))
+def page_server(folder: Path, cookies: list[str]) -> Iterator[int]:
+    """The port where a folder's pages are."""
+    handler = partial(Pages, cookies, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/host.html"
+            yield server.server_address[1]
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def host_server() -> Iterator[str]:
+    """Where the host's page is."""
+    with page_server(HERE, []) as port:
+        yield f"http://127.0.0.1:{port}/host.html"
 
 
 class Person:

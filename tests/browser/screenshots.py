@@ -21,7 +21,7 @@ from typing import NamedTuple
 from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
-from tests.browser.console import Operated, Web
+from tests.browser.console import Operated, Web, let_edit
 from tests.browser.harbour import harbour, tapes
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
@@ -181,10 +181,7 @@ def hub_of(folder: Path, **settings: str) -> Process:
     """A hub that has tapes and takes servers."""
     (folder / "recorded").mkdir()
     tapes(folder / "recorded")
-    (folder / "hub").mkdir(mode=0o700)
-    config = folder / "hub" / "config.toml"
-    config.write_text("[gateway]\nedit_from_web = true\n")
-    config.chmod(0o600)
+    let_edit(folder / "hub")
     return Process(
         folder / "hub", FOLKMOOT_RECORD_FOLDER=str(folder / "recorded"),
         PATH=f"{folder}:{os.environ['PATH']}",

@@ -11,10 +11,10 @@ import pytest
 
 from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
-from tests.browser.console import Console, Operated
+from tests.browser.console import Console, Operated, let_edit
 from tests.browser.console_rooms import LOST
 from tests.browser.harness import Person, expect
-from tests.browser.test_console_servers import ECHO, SCHEMA, SETTINGS, Place
+from tests.browser.test_console_servers import ECHO, SCHEMA, Place
 from tests.browser.test_console_tapes import hostile
 from tests.interaction.test_operator import given
 from tests.process import Process
@@ -70,9 +70,7 @@ def recorded(folder: Path, port: int = 0) -> Process:
     if not port:
         tapes.mkdir()
         hostile(tapes / "hostile.jsonl")
-        data.mkdir(mode=0o700)
-        (data / "config.toml").write_text(SETTINGS.format("true"))
-        (data / "config.toml").chmod(0o600)
+        let_edit(data)
     own = {"XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
     settings = {"FOLKMOOT_RATE_LIMITS": "off", "FOLKMOOT_RECORD_FOLDER": str(tapes), **own}
     return Process(data, port=port, **settings)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.console import Console, Operated, started
+from tests.browser.console import Console, Operated, let_edit, started
 from tests.browser.harness import Person, expect
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,6 @@ SCHEMA = {
 ECHO = {"name": "echo", "description": "Repeats what it is told.", "inputSchema": SCHEMA}
 REFUSED = ("400 (Bad Request)", "403 (Forbidden)", "404 (Not Found)")
 HOSTILE = "<img src=x onerror=\"document.title='hit'\">\u202e\u200b"
-SETTINGS = "[gateway]\nedit_from_web = {}\n"
 
 
 class Place(Operated):
@@ -55,8 +54,7 @@ class Place(Operated):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("hub")
-    (folder / "config.toml").write_text(SETTINGS.format("true"))
-    (folder / "config.toml").chmod(0o600)
+    let_edit(folder)
     with started(folder) as running:
         here = Place(running)
         here.folder = tmp_path_factory.mktemp("servers")

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from folkmoot.cli.operator import ask_socket
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
-from tests.browser.console import Console, Web
+from tests.browser.console import Console, Operated, Web
 from tests.browser.harness import Desk, Person, check_axe, expect, shows
 from tests.forge.forked import Forked
 from tests.process import Process, environment
@@ -65,11 +64,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         studio.tool(9, "extra", "only here")
     chosen = {"FOLKMOOT_RATE_LIMITS": "off", "FOLKMOOT_RECORD_FOLDER": str(folder)}
     with Process(base / "hub", **chosen, **variables) as running:
-        hub = f"http://127.0.0.1:{running.port}"
-        ada = Person(hub, "ada")
-        wanted = {"handle": "ada", "scope": "* operate"}
-        made = ask_socket(base / "hub" / "control.sock", "folkmoot/create_token_for", wanted)
-        yield World(hub, folder, made["token"], ada, variables)
+        here = Operated(running)
+        ada = Person(here.url, "ada")
+        yield World(here.url, folder, here.token("ada"), ada, variables)
 
 
 def talk(studio: Studio, greeting: str) -> None:

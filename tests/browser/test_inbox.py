@@ -121,9 +121,8 @@ def test_everything_is_reached_by_keyboard(hub, desk):
     inbox.frame.locator(".bar-me").click()
     inbox.page.keyboard.press("/")
     expect(inbox.field("Search conversations")).to_be_focused()
-    inbox.page.keyboard.press("ArrowDown")
-    inbox.page.keyboard.press("ArrowDown")
-    inbox.page.keyboard.press("Enter")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        inbox.page.keyboard.press(key)
     expect(inbox.frame.locator(".body")).to_have_text("one")
     inbox.page.keyboard.press("s")
     expect(inbox.button("Star", exact=True)).to_have_attribute("aria-pressed", "true")

@@ -6,17 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 
 from folkmoot.bridge.crypto import DeviceKey, seal
 from folkmoot.cli.client import HubClient
 from tests.browser.console import OUT, Web
-from tests.browser.harness import Person, Quiet, check_axe, expect
+from tests.browser.harness import Person, check_axe, expect, page_server
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -140,21 +137,8 @@ def stranger(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     # Without an icon of its own the browser would ask for one, and be answered 404.
     page = '<!doctype html><link rel="icon" href="data:,"><title>Other</title><p>Other</p>'
     (tmp_path / "index.html").write_text(page)
-
-    class Other(Quiet):
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, directory=str(tmp_path), **named)
-
-        def do_GET(self) -> None:  # noqa: N802 - the library's name
-            sent.append(self.headers.get("cookie", ""))
-            super().do_GET()
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://localhost:{server.server_address[1]}/index.html", sent
-        server.shutdown()
-        thread.join()
+    with page_server(tmp_path, sent) as port:
+        yield f"http://localhost:{port}/index.html", sent
 
 
 ATTACK = """async (hub) => {

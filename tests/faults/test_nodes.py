@@ -30,7 +30,7 @@ from tests.faults.crowd import Crowd, is_quiet
 from tests.faults.letters import GONE as HUB_GONE
 from tests.faults.roamers import Pulse, Roamer
 from tests.faults.talkers import open_room
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.siege.wire import Line, registered
 
 pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
@@ -219,10 +219,13 @@ async def one_round(crowd: Crowd, number: int, kind: Fault) -> None:
     )
 
 
-async def rounds(folder: Path, count: int) -> None:
+@pytest.mark.timeout(900 * TIMES)
+@pytest.mark.requirement("room.durable", "durable.answered-is-kept")
+async def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path):
+    count = times(ROUNDS)
     kinds = [*KINDS * (count // len(KINDS)), *KINDS[: count % len(KINDS)]]
     random.Random(SEED).shuffle(kinds)
-    async with cluster(folder, SKEWS) as there:
+    async with cluster(tmp_path, SKEWS) as there:
         crowd = Crowd(there)
         await crowd.begin()
         async with asyncio.TaskGroup() as tasks:
@@ -244,14 +247,12 @@ async def rounds(folder: Path, count: int) -> None:
         tell(f"messages {messages}, {crowd.counts()}, closes {closes}, errors {errors}")
 
 
-@pytest.mark.timeout(900 * TIMES)
-@pytest.mark.requirement("room.durable", "durable.answered-is-kept")
-def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path):
-    run(rounds(tmp_path, times(ROUNDS)), seconds=800 * TIMES)
-
-
-async def lose_the_database(folder: Path, how: Cut) -> None:
-    async with cluster(folder, lease_seconds=CUT_LEASE_SECONDS) as there:
+@pytest.mark.parametrize("how", Cut)
+async def test_rooms_whose_owner_alone_loses_the_database_go_on_within_two_leases(
+    tmp_path, how, monkeypatch
+):
+    monkeypatch.setattr(roamers, "PATIENCE_SECONDS", 100.0)
+    async with cluster(tmp_path, lease_seconds=CUT_LEASE_SECONDS) as there:
         port = there.nodes[0].port
         tokens = await registered(port, "ann", "ben", "cat")
         await open_room(port, tokens["ann"], "square")
@@ -287,14 +288,6 @@ async def lose_the_database(folder: Path, how: Cut) -> None:
                 await reached(lambda: is_quiet(people))
             finally:
                 over.set()
-
-
-@pytest.mark.parametrize("how", Cut)
-def test_rooms_whose_owner_alone_loses_the_database_go_on_within_two_leases(
-    tmp_path, how, monkeypatch
-):
-    monkeypatch.setattr(roamers, "PATIENCE_SECONDS", 100.0)
-    run(lose_the_database(tmp_path, how), seconds=240)
 
 
 async def use_one_server(there: Cluster, answered: Counter[int], over: asyncio.Event) -> None:
@@ -334,10 +327,11 @@ def asked_in_order(journal: Path) -> list[str]:
     return processes
 
 
-async def move_one_server(folder: Path, count: int) -> None:
-    chance = random.Random(f"{SEED}:once")
+@pytest.mark.timeout(900 * TIMES)
+async def test_a_server_that_one_node_links_is_never_asked_after_its_successor(tmp_path):
+    chance, count = random.Random(f"{SEED}:once"), times(ROUNDS)
     answered, over = Counter[int](), asyncio.Event()
-    async with cluster(folder) as there, asyncio.TaskGroup() as tasks:
+    async with cluster(tmp_path) as there, asyncio.TaskGroup() as tasks:
         tasks.create_task(use_one_server(there, answered, over))
         try:
             for number in range(count):
@@ -363,8 +357,3 @@ async def move_one_server(folder: Path, count: int) -> None:
             assert len(processes) > count / 3
         finally:
             over.set()
-
-
-@pytest.mark.timeout(900 * TIMES)
-def test_a_server_that_one_node_links_is_never_asked_after_its_successor(tmp_path):
-    run(move_one_server(tmp_path, times(ROUNDS)), seconds=800 * TIMES)

@@ -63,17 +63,13 @@ class Phase(NamedTuple):
     begin: float
     end: float
 
-    def holds(self, at: float) -> bool:
-        """Whether a moment is in it."""
-        return self.begin <= at < self.end
-
     def notes(self, notes: Iterable[Note]) -> list[Note]:
         """What was done in it."""
-        return [note for note in notes if self.holds(note[0])]
+        return [note for note in notes if self.begin <= note[0] < self.end]
 
     def samples(self, samples: Iterable[Sample]) -> list[Sample]:
         """What the hub took in it."""
-        return [sample for sample in samples if self.holds(sample.at)]
+        return [sample for sample in samples if self.begin <= sample.at < self.end]
 
 
 def quantile(notes: Iterable[Note], share: float) -> float:

@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import uvloop
@@ -153,6 +155,17 @@ class Regular(Talker):
         await self._news.wait()
 
 
+@dataclass
+class Someone:
+    """One person, and what they use."""
+
+    number: int
+    token: str
+    line: Line
+    talker: Regular | None = None
+    session: str = ""
+
+
 class People:
     """Everyone, until they are told to stop."""
 
@@ -161,7 +174,6 @@ class People:
         self.tokens: dict[str, str] = setup["tokens"]
         self.rooms: list[str] = setup["rooms"]
         self.backends: list[str] = setup["backends"]
-        self.slowness: float = setup.get("slowness", 1.0)
         self.notes = Notes()
         self.mail = Mail()
         self.talkers: list[Regular] = []
@@ -169,99 +181,72 @@ class People:
     async def work(self, over: asyncio.Event) -> None:
         """Have everyone work until it is over."""
         async with asyncio.TaskGroup() as tasks:
-            everyone = [tasks.create_task(self._health())]
+            everyone = [tasks.create_task(self._round("health", 0, self._health))]
             for number, (handle, token) in enumerate(self.tokens.items()):
                 group = handle.rstrip("0123456789")
                 line = Line(self.port, token, f"127.1.0.{number + 1}", SECONDS)
-                doing = getattr(self, f"_{group}")(number, token, line)
+                one = Someone(number, token, line)
                 if group == "talk":
-                    everyone.append(tasks.create_task(self.talkers[-1].keep(self.port)))
-                everyone.append(tasks.create_task(self._round(group, number, doing)))
+                    room = self.rooms[number % len(self.rooms)]
+                    one.talker = Regular(handle, token, room, f"127.1.1.{number + 1}")
+                    self.talkers.append(one.talker)
+                    everyone.append(tasks.create_task(one.talker.keep(self.port)))
+                step = partial(getattr(self, f"_{group}"), one)
+                everyone.append(tasks.create_task(self._round(group, number, step)))
             await over.wait()
             for task in everyone:
                 task.cancel()
 
     async def _round(self, group: str, number: int, step: Callable[[], Awaitable[None]]) -> None:
         """Do it again and again at even times, each person at another moment."""
-        period = PERIODS[group] * self.slowness
+        period = PERIODS.get(group, HEALTH_SECONDS)
         due = time.monotonic() + period * (number % 7) / 7
         while True:
             await asyncio.sleep(max(0, due - time.monotonic()))
             await step()
             due = max(due + period, time.monotonic())
 
-    def _mail(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        writers = [handle for handle in self.tokens if handle.startswith("mail")]
-        to = writers[(number + 1) % len(writers)]
+    async def _mail(self, one: Someone) -> None:
+        to = f"mail{(one.number + 1) % GROUPS['mail']}"
+        await self.notes.timed("mail send", self.mail.send(one.line, to))
+        await self.notes.timed("mail read", one.line.call("msg_inbox", limit=5))
 
-        async def step() -> None:
-            await self.notes.timed("mail send", self.mail.send(line, to))
-            await self.notes.timed("mail read", line.call("msg_inbox", limit=5))
+    async def _talk(self, one: Someone) -> None:
+        assert one.talker
+        await self.notes.timed("room say", one.talker.speak())
 
-        return step
+    async def _gateway(self, one: Someone) -> None:
+        tool = f"{self.backends[one.number % len(self.backends)]}_echo"
+        raw = call(tool, {"message": "good morning"}, one.token)
+        await self.notes.timed("tool call", self._passed(one.line, raw))
 
-    def _talk(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        handle = list(self.tokens)[number]
-        room = self.rooms[number % len(self.rooms)]
-        talker = Regular(handle, token, room, f"127.1.1.{number + 1}")
-        self.talkers.append(talker)
+    async def _session(self, one: Someone) -> None:
+        if not one.session:
+            answer = await self.notes.timed("session open", one.line.ask(initialize(one.token)))
+            one.session = answer.headers.get("mcp-session-id", "") if answer else ""
+            return
+        raw = call("msg_digest", {}, one.token, one.session)
+        if await self.notes.timed("session call", self._passed(one.line, raw)) is None:
+            one.session = ""
 
-        async def step() -> None:
-            await self.notes.timed("room say", talker.speak())
-
-        return step
-
-    def _gateway(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        tool = f"{self.backends[number % len(self.backends)]}_echo"
-        raw = call(tool, {"message": "good morning"}, token)
-
-        async def step() -> None:
-            await self.notes.timed("tool call", self._passed(line, raw))
-
-        return step
-
-    def _session(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        session = ""
-
-        async def step() -> None:
-            nonlocal session
-            if not session:
-                answer = await self.notes.timed("session open", line.ask(initialize(token)))
-                session = answer.headers.get("mcp-session-id", "") if answer else ""
-                return
-            raw = call("msg_digest", {}, session=session, token=token)
-            if await self.notes.timed("session call", self._passed(line, raw)) is None:
-                session = ""
-
-        return step
-
-    def _visit(self, number: int, token: str, line: Line) -> Callable[[], Awaitable[None]]:
-        raw = call("msg_digest", {}, token)
-
-        async def step() -> None:
-            await self.notes.timed("visit", self._passed(line, raw))
-            line.close()
-
-        return step
+    async def _visit(self, one: Someone) -> None:
+        raw = call("msg_digest", {}, one.token)
+        await self.notes.timed("visit", self._passed(one.line, raw))
+        one.line.close()
 
     async def _passed(self, line: Line, raw: bytes) -> str:
         return passed(await line.ask(raw))
 
     async def _health(self) -> None:
         """Ask for the hub's health on a connection of its own each time, as a monitor does."""
-        raw = request("GET", "/health", headers={"connection": "close"})
 
         async def asked() -> None:
             async with Line(self.port, seconds=SECONDS) as line:
-                answer = await line.ask(raw)
+                answer = await line.ask(request("GET", "/health", headers={"connection": "close"}))
             if answer.status != 200:
                 raise Refused(f"{answer.status} {answer.body[:300]!r}")
 
-        due = time.monotonic()
-        while True:
-            await asyncio.sleep(max(0, due - time.monotonic()))
-            await self.notes.timed("health", asked())
-            due = max(due + HEALTH_SECONDS * self.slowness, time.monotonic())
+        await self.notes.timed("health", asked())
 
     async def check(self) -> dict[str, Any]:
         """What became of everything that was acknowledged."""
@@ -288,6 +273,7 @@ async def main() -> None:
     setup = json.loads(sys.stdin.readline())
     people, over = People(setup), asyncio.Event()
     asyncio.get_running_loop().add_reader(0, over.set)
+    print("ready", flush=True)
     await people.work(over)
     print(json.dumps({"checked": await people.check(), "notes": people.notes.rows}))
 

@@ -92,6 +92,7 @@ def under_attack(
     setup = {"port": host.port, "tokens": tokens, "rooms": ROOMS, "backends": list(BACKENDS)}
     watch, phases = Watch(host), {}
     with helper("tests.siege.people", setup) as working:
+        assert first_line(working) == "ready", "the people did not begin"
         watch.until(time.monotonic() + WARM_UP_SECONDS, working)
         phases["quiet"] = watch.until(time.monotonic() + seconds, working)
         with attacking(host, bad, seconds, only) as attackers:

@@ -18,7 +18,7 @@ from tests.faults.test_soak import RIGHT, WRONG, Load
 from tests.siege import people
 from tests.siege.figures import MIB, Figure, Outcome, common, failures, kept, operations
 from tests.siege.host import BACKENDS, ROOMS, Host, Sample, helper, hosting
-from tests.siege.siege import ended
+from tests.siege.siege import ended, first_line
 from tests.siege.wire import FAILURES, Line, call, initialize
 
 MAX_SLOPE: Final = 0.2
@@ -56,6 +56,7 @@ def soak(minutes: float) -> Outcome:
         tokens = asyncio.run(prepared(host))
         setup = {"port": host.port, "tokens": tokens, "rooms": ROOMS, "backends": list(BACKENDS)}
         with helper("tests.siege.people", setup) as working:
+            assert first_line(working) == "ready", "the people did not begin"
             samples = asyncio.run(loaded(host, tokens, minutes * 60))
             report = ended(working)
     notes, checked = report["notes"], report["checked"]
