@@ -21,6 +21,7 @@ from tests.harness import ask
 from tests.interaction.room_client import ROOM, joined
 from tests.mcp_harness import call_tool, until
 from tests.nodes import port
+from tests.store.test_changes import Unreachable
 from tests.test_two_hubs import WAYS, close_code, several_nodes
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
@@ -139,15 +140,9 @@ async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keep
             store: Any = two.store
             bus: Any = two.bus
             # It can't read the log, and its events are lost.
-            asked: list[bool] = []
-
-            def unreachable() -> Any:
-                asked.append(True)
-                raise ConnectionRefusedError
-
-            store._log.connected = unreachable
+            store._log.connected = Unreachable()
             listeners, bus._listeners = bus._listeners, SubjectIndex()
-            await nats.until(lambda: asked)
+            await nats.until(lambda: store._log.connected.was_asked)
             await one.accounts.authentication.revoke(ann.account, made.credential.id)
             assert await close_code(seat) == CloseCode.NOT_AUTHENTICATED
             bus._listeners = listeners

@@ -29,7 +29,7 @@ from tests.interaction.room_client import ROOM, Closed, joined
 from tests.mcp_harness import call_tool, payload, settings, until
 from tests.nats import NatsProcess
 from tests.nodes import KEY, port, several
-from tests.store.test_changes import unreachable
+from tests.store.test_changes import Unreachable
 from tests.transports.events.support import following
 from tests.transports.rest.support import Asker
 
@@ -402,7 +402,7 @@ async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and
     made = await hubs.first.accounts.authentication.create(ann.account, "phone")
     assert await hubs.status(made.token) == 200
     await hubs.soon(lambda: hubs.verdict(ann.token), "")
-    hubs.second.store._log.connected = unreachable
+    hubs.second.store._log.connected = Unreachable()
     await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
     await hubs.soon(lambda: hubs.status(made.token), 401)
     await operator(hubs.first, "folkmoot/grant", **DENY)

@@ -169,7 +169,10 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     ("mcpx.accept.proposal", {}, [], ["a"], e.UnknownOperation),
     # what is the gateway's
     *((f"system.{name}", {}, [], [], e.ReservedKind) for name in ("welcome", "made-up", "error.x")),
-    *((f"{name}-ack", {}, [], [], e.ReservedKind) for name in ("room.invite", "anyone.said")),
+    *(
+        (f"{name}-ack", {}, [], [], e.ReservedKind)
+        for name in ("capability.grant", "room.invite", "anyone.said")
+    ),
     ("stream.open", {}, [], [], e.ReservedKind),
     # chat and the rest
     ("chat.message", {}, [], [], e.PayloadInvalid),
