@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -44,7 +45,9 @@ async def test_a_second_head_and_the_rest_of_an_answered_body_are_not_waited_for
         writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
         assert (await read_answer(reader)).status == 405
     writer.write(b"GET /more")
-    assert await reader.read() == b""
+    # A connection that was closed before this came is reset.
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
 
 
 async def test_a_head_without_end_is_refused(dial, hub):
