@@ -11,7 +11,7 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pyte
 
@@ -25,7 +25,7 @@ class Terminal:
     """A command on a pseudo-terminal; everything it writes ever is in `raw`."""
 
     def __init__(
-        self, arguments: Sequence[str], *, env: dict[str, str], cwd: Path, columns: int, rows: int
+        self, arguments: Sequence[str], *, env: Any, cwd: Path, columns: int, rows: int = 24
     ) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=HISTORY)
         self._stream = pyte.ByteStream(self._screen)
