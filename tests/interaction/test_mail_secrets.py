@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from folkmoot.keys import format_key, read_key
 from folkmoot.operations import CATALOGUE
+from tests.cli.scripted import served
 from tests.harness import Answer, ask
 from tests.mail.support import spellings
 from tests.mcp_harness import BOTH, INITIALIZE, call_tool, modern, payload, rpc
@@ -167,7 +167,8 @@ def files(folder: Path) -> bytes:
 @pytest.mark.timeout(250)
 async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(log_format, tmp_path):
     folder = tmp_path / "data"
-    with closing(Collector()) as collector:
+    collector = Collector()
+    with served(collector.answer) as collector.url:
         hub = await asyncio.to_thread(
             Process,
             folder,
