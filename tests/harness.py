@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# For servers of uvicorn: no shorter than a test, so that none closes what a client uses again.
 KEEP_ALIVE_SECONDS = 300
-"""For servers of uvicorn: no shorter than a test, so that none closes what a client uses again."""
 
 
 def run(main: Coroutine[Any, Any, T], seconds: float = 300) -> T:
@@ -52,8 +52,8 @@ async def reached(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
+# Seconds of processor time that one turn of the loop may take: ten times what it does.
 MAX_STRETCH = 0.03
-"""Seconds of processor time that one turn of the loop may take: ten times what it does."""
 
 
 async def longest_stretch(stop: asyncio.Event) -> float:

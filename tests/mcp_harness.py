@@ -25,19 +25,19 @@ from tests.amounts import few
 from tests.harness import Answer, ask
 from tests.nodes import running
 
+# The eras of MCP, and the mode of the SDK's client for each.
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
-"""The eras of MCP, and the mode of the SDK's client for each."""
 
+# What a client of either era says of the forms it uses.
 BOTH = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-"""What a client of either era says of the forms it uses."""
 
+# What whoever comes with a wrong or dead token is told.
 INVALID = e.TokenInvalid.sentence
-"""What whoever comes with a wrong or dead token is told."""
 
 both_eras = pytest.mark.parametrize("era", ERAS)
 
+# For what happens behind MCP, alike in both: the long tests repeat it in the handshake era.
 one_era = pytest.mark.parametrize("era", few(sorted(ERAS, reverse=True)))
-"""For what happens behind MCP, alike in both: the long tests repeat it in the handshake era."""
 
 
 def settings(folder: Path, **values: object) -> Settings:

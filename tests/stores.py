@@ -16,8 +16,8 @@ from folkmoot.store import SqliteStore
 from tests import postgres
 
 CHOSEN = "TEST_STORE"
+# How many nodes a hub has in tests that use one from outside.
 NODES = int(os.environ.get("TEST_NODES", "1"))
-"""How many nodes a hub has in tests that use one from outside."""
 ON_POSTGRES = NODES > 1 or os.environ.get(CHOSEN) == "postgres"
 
 

@@ -22,13 +22,13 @@ from uvicorn.protocols.http import flow_control, httptools_impl
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "folkmoot"
+# Extras for working on the project.
 FOR_WORK = {"build", "browser", "dev", "servers"}
-"""Extras for working on the project."""
 IMPORT = re.compile(r"^ *(?:from|import) +([\w.]+)(?= import| as|,|$)", re.MULTILINE)
+# Modules that have another name than their package.
 PACKAGES = {"nacl": "pynacl", "opentelemetry": "opentelemetry-sdk"}
-"""Modules that have another name than their package."""
+# Packages that add to a module of another.
 BESIDE = {"opentelemetry-exporter-otlp-proto-http"}
-"""Packages that add to a module of another."""
 
 
 def declared() -> dict[str, str]:
@@ -63,10 +63,10 @@ class Inside(NamedTuple):
 
     package: str
     name: str
+    # The only file that does.
     used_in: str
-    """The only file that does."""
+    # What its source hashes to in the version that it was used in.
     mark: str
-    """What its source hashes to in the version that it was used in."""
 
 
 PROTOCOL = "transports/protocol.py"

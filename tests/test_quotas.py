@@ -24,8 +24,8 @@ from tests.transports.rest.support import ROOMS, Asker, done, house, refused
 from tests.transports.rooms.support import town
 
 BODY = "x" * 3_000
+# What such a message takes at most.
 BODY_BYTES = 4_600
-"""What such a message takes at most."""
 THOUGHT = {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "x" * 10_000}}
 
 

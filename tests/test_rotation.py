@@ -146,8 +146,8 @@ async def settled(hub: Opened, new: MasterKey) -> None:
     await hub.vault.settle_on(hub.store, new)
 
 
+# How far a change has come, and whose the database is when a hub starts then.
 STEPS = {prepared: "old", admitted: "old", published: "new", settled: "new"}
-"""How far a change has come, and whose the database is when a hub starts then."""
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -34,8 +34,8 @@ from tests.transports.mcp.test_resuming import Talker, broken, calling, listenin
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
 PING = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+# More than a stranger may send.
 LONG = "x" * 70_000
-"""More than a stranger may send."""
 
 
 class Meetings(list[Meeting]):

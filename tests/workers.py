@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 END_SECONDS = 60
+# As many tests of one file are given to a worker at once; the last ones keep it from ending.
 MOST_AT_ONCE = 16
-"""As many tests of one file are given to a worker at once; the last ones keep it from ending."""
 
+# After so many new objects a worker looks for garbage: tests leave little, and end soon.
 YOUNG_OBJECTS = 10_000
-"""After so many new objects a worker looks for garbage: tests leave little, and end soon."""
 
 
 class Workers:
@@ -38,8 +38,8 @@ class Workers:
 
     def __init__(self, count: int, *rehearsals: Callable[[], object]) -> None:
         self._count = count
+        # What is done once before the fork, so that workers share what a first time makes.
         self._rehearsals = rehearsals
-        """What is done once before the fork, so that workers share what a first time makes."""
         self._workers: list[Worker] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -130,8 +130,8 @@ class Worker:
 
     def __init__(self, session: pytest.Session, number: int, others: list[Worker]) -> None:
         self.number = number
+        # The numbers of the tests it was given and has not finished; it runs the first of them.
         self.portion = range(0)
-        """The numbers of the tests it was given and has not finished; it runs the first of them."""
         self._session = session
         self.channel, theirs = Pipe()
         sys.stdout.flush()

@@ -34,12 +34,12 @@ def test_a_handle_is_itself_in_any_case_and_behind_an_at(handle, random, at):
     assert parse_handle(f"{'@' if at else ''}{mixed}@LocalHost") == handle
 
 
+# The lower case of the Kelvin sign is a plain k.
 INVALID = [
     "", "@", "ab", "1ab", "_ab", "a" * 21, "alice\n", " alice", "al ice", "al-ice", "@@alice",
     "alice@elsewhere", "alice@localhost.example", "alice@localhost@localhost", "alice@@localhost",
     "älice", "\N{KELVIN SIGN}elvin", "alice\0", "alice\ud800",
 ]  # fmt: skip
-"""The lower case of the Kelvin sign is a plain k."""
 
 
 @pytest.mark.requirement("handle.format", "tool.register.invalid-handle")

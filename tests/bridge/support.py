@@ -37,8 +37,8 @@ from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay.conversation import ProxyConversation
 from tests.mcp_harness import META
 
+# What a hub makes of a tool's answer: the tool, its arguments and the answer, to the answer.
 Lie = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any] | None]
-"""What a hub makes of a tool's answer: the tool, its arguments and the answer, to the answer."""
 
 
 class Town:
@@ -49,8 +49,8 @@ class Town:
         self.folder = folder
         self.url = ""
         self.lie: Lie | None = None
+        # What every call is answered with, if it is anything.
         self.result: Any = None
-        """What every call is answered with, if it is anything."""
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self._stack = AsyncExitStack()
 

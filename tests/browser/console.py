@@ -11,8 +11,8 @@ from tests.browser.harness import Controls, Desk, Person, check_axe, expect
 from tests.process import Process
 
 SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")
+# What the console of a page says whose session was taken away.
 OUT = ("401 (Unauthorized)", "ERR_INCOMPLETE_CHUNKED_ENCODING")
-"""What the console of a page says whose session was taken away."""
 WIDTHS = (320, 390, 768, 1280, 2560)
 OVER = """async (width) => {
   const frame = () => new Promise(requestAnimationFrame);

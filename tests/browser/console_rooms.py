@@ -13,8 +13,8 @@ from typing import Any, Literal, Self, TypeVar
 from folkmoot.client import Context, Room
 
 T = TypeVar("T")
+# What the console of a page says while its hub is away.
 LOST = ("net::ERR_", "WebSocket", "503")
-"""What the console of a page says while its hub is away."""
 PER_TURN = 10
 
 

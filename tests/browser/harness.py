@@ -35,10 +35,10 @@ RUN = """async () => {
 }"""
 STORING = "allow-scripts allow-same-origin"
 BARE = "allow-scripts"
+# Milliseconds to wait for what must come, however busy the machine is.
 PATIENCE = 60_000
-"""Milliseconds to wait for what must come, however busy the machine is."""
+# How often the inbox asks for what is new, in milliseconds.
 POLL = 15_000
-"""How often the inbox asks for what is new, in milliseconds."""
 
 
 def missing(what: str) -> NoReturn:

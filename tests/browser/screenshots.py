@@ -29,6 +29,7 @@ from tests.process import Process
 
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
 IMAGES = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "images"
+# What the README and the docs show.
 DOCS = (
     ("web-thread", "light", 1280),
     ("inbox-thread", "dark", 1280),
@@ -42,9 +43,8 @@ DOCS = (
     ("console-numbers", "dark", 1280),
     ("console-people", "light", 768),
 )
-"""What the README and the docs show."""
+# The same letters wherever the pictures are made: P052 is the Palatino of fonts-urw-base35.
 FONTS = {"--serif": "P052", "--sans": "Nimbus Sans", "--mono": "DejaVu Sans Mono"}
-"""The same letters wherever the pictures are made: P052 is the Palatino of fonts-urw-base35."""
 DRESS = """async (root, fonts) => {
   for (const [name, font] of Object.entries(fonts)) root.style.setProperty(name, font);
   // It has no medium weight, for which a browser would take another font instead of the regular.
@@ -63,12 +63,12 @@ class Stage(NamedTuple):
     desk: Desk
     hub: str
     ada: Person
+    # A token of Ada's that may run the hub.
     operator: str
-    """A token of Ada's that may run the hub."""
 
 
+# Opens a view in a theme and a width, ready to be taken.
 Draw = Callable[[Stage, str, int], Page]
-"""Opens a view in a theme and a width, ready to be taken."""
 
 
 def dress(page: Page, inbox: Inbox | None = None) -> None:
@@ -146,6 +146,7 @@ def open_a_call(page: Page) -> None:
     page.get_by_role("region", name="Message").wait_for()
 
 
+# Every view. Another page of the hub is another row.
 VIEW: dict[str, Draw] = {
     **{f"inbox-{view}": in_host(view) for view in ("first", *VIEWS)},
     "web-inbox": OnHub("/inbox", ".row"),
@@ -174,7 +175,6 @@ VIEW: dict[str, Draw] = {
     "console-audit": OnConsole("/audit", "table td"),
     "web-docs": OnHub("/docs/tutorials/person", "h1", who="nobody"),
 }
-"""Every view. Another page of the hub is another row."""
 
 
 def hub_of(folder: Path, **settings: str) -> Process:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
+# How long the messages of an hour take; without it, as long as the hub needs for some of them.
 SECONDS = float(os.environ.get("TEST_BUSY_SECONDS", "0"))
-"""How long the messages of an hour take; without it, as long as the hub needs for some of them."""
 HOUR_OF_MESSAGES = 20_000 if SECONDS else times(4_000)
+# Milliseconds from the beginning of a navigation until the first messages are drawn.
 PAINTED = """() => new Promise((done) => {
   const look = () => document.querySelector(".message")
     ? requestAnimationFrame(() => done(performance.now()))
     : requestAnimationFrame(look);
   look();
 })"""
-"""Milliseconds from the beginning of a navigation until the first messages are drawn."""
 
 
 @pytest.mark.timeout(600)

@@ -229,6 +229,7 @@ def test_escape_closes_a_question_and_the_focus_is_where_it_was(here, desk):
         assert button.evaluate(PRESSED) in ("button", "input", "textarea")
 
 
+# What each page shows of what happened while the hub was away, or that it is there again.
 MEANWHILE = {
     "/": "@meanwhile",
     "/inbox": "Mail of meanwhile",
@@ -243,7 +244,6 @@ MEANWHILE = {
     "/people/bob": "Suspend",
     "/audit": "meanwhile",
 }
-"""What each page shows of what happened while the hub was away, or that it is there again."""
 
 
 @pytest.mark.long

@@ -30,6 +30,7 @@ when = { tool = "delete", type = "request" }
 action = "hold"
 reason = "Really? <i>"
 """
+# A server that answers a call with the arguments it got.
 SERVER = """
 import json, sys
 for line in sys.stdin:
@@ -38,7 +39,6 @@ for line in sys.stdin:
     result = {"content": [{"type": "text", "text": text}]}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
-"""A server that answers a call with the arguments it got."""
 
 
 class World(NamedTuple):

@@ -19,9 +19,10 @@ from tests.process import Process
 
 pytestmark = pytest.mark.browser
 
+# As many as fill the page are drawn of either, so that what is compared is what is not drawn.
 MANY, FEW = 10_000, 100
-"""As many as fill the page are drawn of either, so that what is compared is what is not drawn."""
 DRAWN = 120
+# The share of frames that come late while so many pixels are scrolled in each.
 FRAMES = """async (step) => {
   const box = document.querySelector(".messages");
   let late = 0, last = await new Promise(requestAnimationFrame);
@@ -33,9 +34,10 @@ FRAMES = """async (step) => {
   }
   return late / 120;
 }"""
-"""The share of frames that come late while so many pixels are scrolled in each."""
 
 
+# Opens the conversation that `window.name` names as soon as it is listed, and notes when it is
+# drawn, in milliseconds from navigation.
 PAINTED = """
 const wanted = window.name;
 let clicked = false;
@@ -53,8 +55,6 @@ const look = () => {
 const observer = new MutationObserver(look);
 if (["few", "many"].includes(wanted)) observer.observe(document, {childList: true, subtree: true});
 """
-"""Opens the conversation that `window.name` names as soon as it is listed, and notes when it is
-drawn, in milliseconds from navigation."""
 
 
 async def write(folder: Path) -> str:

@@ -23,8 +23,8 @@ from tests.nats import node, two_nodes, until
 
 pytestmark = nats.NEEDED
 
+# For SO_LINGER: closing tells the other side nothing but that it is over.
 RESET = struct.pack("ii", 1, 0)
-"""For SO_LINGER: closing tells the other side nothing but that it is over."""
 
 
 @asynccontextmanager

@@ -27,10 +27,10 @@ from tests.forge import forked
 from tests.forge.forked import Forked
 from tests.harness import run
 
+# The commands, built once for all tests.
 BUILT = cache(program.get_command)
-"""The commands, built once for all tests."""
+# What runs a command, and what of it a test asks for.
 Run = Callable[..., Any]
-"""What runs a command, and what of it a test asks for."""
 
 
 class Ran(NamedTuple):

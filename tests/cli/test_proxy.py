@@ -24,8 +24,8 @@ for line in sys.stdin:
         sys.exit(3)
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}}), flush=True)
 """
+# A server that answers everything but `leave`.
 ECHO = [sys.executable, "-I", "-S", "-c", SERVER]
-"""A server that answers everything but `leave`."""
 
 
 def asks(number: int, method: str) -> str:

@@ -35,11 +35,9 @@ from folkmoot.rooms.machine import (
 )
 
 Envelope: TypeAlias = dict[str, Any]
+# Whether to cut a connection, or with which code to close it.  It is asked `before` and `after` a
+# message is taken, and when one was `told bob`.
 Cuts: TypeAlias = Callable[[str, Envelope], bool | CloseCode]
-"""Whether to cut a connection, or with which code to close it.
-
-It is asked `before` and `after` a message is taken, and when one was `told bob`.
-"""
 
 SETTINGS = RoomSettings(name="square", epoch="e1", chat={}, return_seconds=0.0)
 ROLES = {"alice": Role.OWNER, "kim": Role.GUEST}

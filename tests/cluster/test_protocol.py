@@ -60,15 +60,15 @@ class Pair:
         self.durable = durable
         self.edge = Edge(7, self.new_session, 0.0, durable=durable)
         self.owner = Owner(7, 1, lambda now: self.acts, durable=durable)
+        # What the edge is to do with connections.
         self.seen: list[Any] = []
-        """What the edge is to do with connections."""
         self.arrived: list[Arrived] = []
         self.departed: list[RemoteKey] = []
         self.turns: list[TurnGiven] = []
         self.packets: list[ToEdge] = []
         self.cut = False
+        # Whether only what the owner sends is lost.
         self.deaf = False
-        """Whether only what the owner sends is lost."""
 
     def new_session(self) -> int:
         self.sessions += 1

@@ -44,8 +44,8 @@ LEASE_SECONDS = 5.0
 RENEW_SECONDS = 1.0
 STEP = 0.25
 
+# A message of the room: its id, and what it says.
 Line = tuple[str, str]
-"""A message of the room: its id, and what it says."""
 
 
 def encoded(seq: int, line: Line) -> bytes:
@@ -95,10 +95,10 @@ class Client:
         self.node: Node | None = None
         self.connection = 0
         self.last: int | None = None
+        # Which room it was: one in memory is another one when it is made anew.
         self.life = ""
-        """Which room it was: one in memory is another one when it is made anew."""
+        # What it said by id and knows not whether it was done.
         self.said: dict[str, str] = {}
-        """What it said by id and knows not whether it was done."""
         self.welcomed = False
         self.count = 0
 
@@ -254,8 +254,8 @@ class Node:
         self.id = id_
         self._offset, self._rate = offset, rate
         self.lease = Lease(LEASE_SECONDS)
+        # The epoch of its room, and the term of the lease in which it was taken.
         self.owned: tuple[int, int] | None = None
-        """The epoch of its room, and the term of the lease in which it was taken."""
         self.is_taking = False
         self.known_edge: Edge | None = None
         self.room: RoomAtOwner | None = None
@@ -265,10 +265,10 @@ class Node:
         self.inbox: list[Callable[[], None]] = []
         self.is_paused = False
         self.is_gone = False
+        # Whether it lacks the bus.
         self.is_cut = False
-        """Whether it lacks the bus."""
+        # When it ends, if it drains.
         self.stops_at: float | None = None
-        """When it ends, if it drains."""
         self.beat_at = 0.0 - RENEW_SECONDS
 
     def clock(self) -> float:
@@ -432,10 +432,10 @@ class World:
         self.durable = durable
         self.now = 100.0
         self.database = Database(self)
+        # What is on its way to the database, and where its answer goes.
         self.statements: list[tuple[Node, Callable[[], Any], Callable[[Any], None]]] = []
-        """What is on its way to the database, and where its answer goes."""
+        # What is on its way between nodes: from whom, to whom, and what.
         self.packets: list[tuple[Node, str, bytes]] = []
-        """What is on its way between nodes: from whom, to whom, and what."""
         self.loss = self.doubling = self.delay = 0.0
         self.nodes: list[Node] = []
         self.clients: list[Client] = []

@@ -25,11 +25,11 @@ from tests.peers.gateway import backend, fronted, guest, token_of
 from tests.peers.servers import Place
 
 NAMESPACE: Final = "suite"
+# Otherwise schemas are listed without what the APIs of models refuse.
 WHOLE: Final = "&names=canonical"
-"""Otherwise schemas are listed without what the APIs of models refuse."""
 SAMPLES: Final = {"number": 5, "integer": 3, "boolean": True, "array": [], "object": {}}
+# The tool whose schema another tool wants to be told as it was listed.
 FOCAL_TOOL: Final = "json_schema_2020_12_tool"
-"""The tool whose schema another tool wants to be told as it was listed."""
 
 
 def arguments(name: str, tools: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from tests.conformance.fixtures import Fixtures
 from tests.conformance.fixtures.asked import Asked as FixtureAsked
 from tests.conformance.fixtures.asked import Refused
 
+# How the addresses of the fixtures' resources begin.
 OURS = "test://"
-"""How the addresses of the fixtures' resources begin."""
 
 
 def mount(hub: Hub) -> None:

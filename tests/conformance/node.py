@@ -31,11 +31,11 @@ INSTALL = (
 INSTALL_SECONDS = 600
 LEAST_NODE = 22
 
+# Where the packages that carry Node itself have it; only the one for this machine is installed.
 BINARIES = "node*/bin/node"
-"""Where the packages that carry Node itself have it; only the one for this machine is installed."""
 
+# How npm says that it could not reach its registry.
 NOT_REACHED = re.compile(r"\b(E(NOTFOUND|CONN\w+|TIMEDOUT|AI_AGAIN|NETUNREACH|HOSTUNREACH))\b")
-"""How npm says that it could not reach its registry."""
 
 
 class Unavailable(Exception):

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from tests.conformance.node import Node
 from tests.process import STOP_SECONDS, environment
 
+# The revisions of MCP, and how many scenarios each scores for a server.
 REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
-"""The revisions of MCP, and how many scenarios each scores for a server."""
+# How many checks hold in the scenarios of tasks, which are not scored.
 TASK_CHECKS = {"2025-11-25": 0, "2026-07-28": 44}
-"""How many checks hold in the scenarios of tasks, which are not scored."""
 
+# The scenarios for clients that are not about authorization, by revision.
 CLIENT_SCENARIOS = {
     "2025-11-25": (
         "initialize",
@@ -38,11 +39,10 @@ CLIENT_SCENARIOS = {
         "json-schema-2020-12-preservation",
     ),
 }
-"""The scenarios for clients that are not about authorization, by revision."""
+# Scenarios whose server asks its client something, which `folkmoot call` has nobody to ask.
 NEED_ANSWERS = frozenset({"elicitation-sep1034-client-defaults", "sep-2322-client-request-state"})
-"""Scenarios whose server asks its client something, which `folkmoot call` has nobody to ask."""
+# How the suite's server is used: behind a hub, and with `folkmoot call`.
 WAYS = ("gateway", "call")
-"""How the suite's server is used: behind a hub, and with `folkmoot call`."""
 
 PROGRAM = Path("@modelcontextprotocol/conformance/dist/index.js")
 RUN_SECONDS = 180
@@ -58,12 +58,12 @@ class Scenario(NamedTuple):
     """One scenario: how many of its checks held, and what the others said."""
 
     name: str
+    # Why it does not count; empty when it does.
     not_scored: str
-    """Why it does not count; empty when it does."""
     passed: int
     failed: int
+    # What failed, and what the suite warns of.
     said: tuple[str, ...]
-    """What failed, and what the suite warns of."""
 
 
 class Outcome(NamedTuple):

@@ -64,8 +64,8 @@ STORES = [
     pytest.param(partial(on_postgres, version=16), id="postgres-16", marks=postgres.needs_own(16)),
     pytest.param(behind_a_pooler, id="postgres-pooler", marks=postgres.needs_own()),
 ]
+# Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue.
 BUSES = [
     pytest.param(memory, id="memory"),
     pytest.param(partial(nats.node, **BOUNDS), id="nats", marks=nats.NEEDED),
 ]
-"""Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue."""

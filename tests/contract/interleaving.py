@@ -31,8 +31,8 @@ T = TypeVar("T")
 ORDERS = 30
 MOST_RERUNS = 10
 
+# Whose turn a statement needs; nobody's outside `together`.
 WHO: ContextVar[int | None] = ContextVar("who", default=None)
-"""Whose turn a statement needs; nobody's outside `together`."""
 
 
 class DeadlockedError(Exception):

@@ -72,8 +72,8 @@ def world(request: pytest.FixtureRequest) -> World:
     return World(**settings_of(request))
 
 
+# For units that rely on a database that makes them wait for rows that another changed.
 LOCKS = pytest.mark.settings(row_locks=True)
-"""For units that rely on a database that makes them wait for rows that another changed."""
 
 
 class Letters(NamedTuple):

@@ -12,8 +12,8 @@ from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS
 
 CLASSES = [c for _, c in inspect.getmembers(e, inspect.isclass) if issubclass(c, Exception)]
+# Those that are raised: what has none below it, and what has a code all the same.
 LEAVES = [c for c in CLASSES if not c.__subclasses__() or c in e.ERRORS.values()]
-"""Those that are raised: what has none below it, and what has a code all the same."""
 
 
 def test_every_error_belongs_to_one_tree():

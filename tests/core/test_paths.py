@@ -31,13 +31,13 @@ NOTES = {"under": "notes/"}
 PATHS = st.lists(PIECES, max_size=8).map("".join)
 
 
+# Names that some server may read as the folder above.
 DOTS = (
     *(". .", ".. ", " ..", "..\u00a0", ".. .", " ", "..?x", "..#", "..:x", "..+", "..\u2065"),
     *("...", "\u200b", ";x", "\uff0e\uff0e", "\u2025", "\u2026", ".\u200b.", "..\u200b"),
     *("\u202e..", "..\ufe0f", "\u3164..", "%E2%80%A5", "%EF%BC%8E.", "%2e%20%2e"),
     *("a\uff0f..\uff0f..", "a\uff3c..", "\uff052e\uff052e"),
 )
-"""Names that some server may read as the folder above."""
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ import pyte
 from tests.docs.pages import Block
 from tests.process import environment, ran
 
+# A terminal on which nothing is wrapped and nothing scrolls away.
 COLUMNS, ROWS = 400, 1_000
-"""A terminal on which nothing is wrapped and nothing scrolls away."""
+# What is different each time, and what it is compared as.
 VARYING = {
     "CODE": re.compile(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}\b"),
     "TIME": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?Z?)?"),
@@ -27,7 +28,6 @@ VARYING = {
     "gi_…": re.compile(r"\bgi_\S{8,}"),
     "N TIME": re.compile(r"^\d+ TIME", re.MULTILINE),
 }
-"""What is different each time, and what it is compared as."""
 
 
 def compared(text: str) -> str:

@@ -36,21 +36,21 @@ class Page:
         self.text = path.read_text(encoding="utf-8")
         tokens = READER.parse(self.text)
         inline = [child for token in tokens for child in token.children or ()]
+        # The blocks of code, in order.
         self.blocks = [
             Block(token.info, token.content, token.map[0] + 1)
             for token in tokens
             if token.type == "fence" and token.map
         ]
-        """The blocks of code, in order."""
+        # The code within lines.
         self.code = [token.content for token in inline if token.type == "code_inline"]
-        """The code within lines."""
         found = [token.attrGet("href") or token.attrGet("src") for token in inline]
+        # Where links lead and images come from.
         self.links = [str(link) for link in found if link]
-        """Where links lead and images come from."""
+        # The headings, as a link names them.
         self.anchors = {
             anchor(token) for before, token in pairwise(tokens) if before.type == "heading_open"
         }
-        """The headings, as a link names them."""
 
 
 def anchor(heading: Token) -> str:

@@ -32,12 +32,12 @@ from tests.transports.rooms.support import Town, ending
 PLAYED = re.compile(r"^\*([^*\n]+)\*\n(?:\n```json\n(.*?)```\n)?", re.DOTALL | re.MULTILINE)
 SILENT = ("system.presence.", "system.welcome", "system.serving")
 MADE_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+# Members that differ each time, and the form they have.
 VARYING = {
     "ts": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
     "expires_at": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
     "epoch": re.compile(r"[0-9a-f]{8}\.[0-9a-f]{16}"),
 }
-"""Members that differ each time, and the form they have."""
 
 Envelope: TypeAlias = dict[str, Any]
 Act: TypeAlias = Callable[..., Coroutine[Any, Any, None]]

@@ -13,8 +13,8 @@ from tests.process import Process
 
 HUB = "http://127.0.0.1:8420"
 FINGERPRINT = re.compile(r"(?:[0-9a-f]{4} ){7}[0-9a-f]{4}")
+# What is asked on the terminal where no variable has the answer.
 ASKED = re.compile(r"^(Passphrase|Repeat for confirmation):\n", re.MULTILINE)
-"""What is asked on the terminal where no variable has the answer."""
 PASSPHRASE = "five words picked at random"
 
 

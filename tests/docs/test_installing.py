@@ -21,8 +21,8 @@ from tests.process import ran
 
 PAGE = "docs/operations/installing.md"
 WHEEL = f"folkmoot-{__version__}-py3-none-any.whl"
+# What Python 3.11.0 brings.
 OLDEST_PIP = "22.3"
-"""What Python 3.11.0 brings."""
 NO_INDEX = (
     "No matching distribution",
     "Could not find a version",

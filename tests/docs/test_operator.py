@@ -16,11 +16,11 @@ PORT = "8420"
 INTERRUPTED = "^C\n"
 LAST_LINE = "Press Ctrl-C"
 
+# Enough of curl for the page, so that the test needs none.
 CURL = """#!{python}
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[-1], timeout=30).read().decode())
 """
-"""Enough of curl for the page, so that the test needs none."""
 
 
 class Operator(Reader):

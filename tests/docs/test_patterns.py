@@ -16,6 +16,7 @@ from tests.process import Process
 
 PAGE = "docs/patterns.md"
 PORT = "8420"
+# Enough of curl for the page: what was sent must come back.
 CURL = """#!{python}
 import json, sys, urllib.request
 *options, url = sys.argv[1:]
@@ -25,7 +26,6 @@ asking = urllib.request.Request(url, sent.encode(), headers)
 answer = json.load(urllib.request.urlopen(asking, timeout=60))
 sys.exit(any(answer.get(name) != value for name, value in json.loads(sent).items()))
 """
-"""Enough of curl for the page: what was sent must come back."""
 
 
 class Cook(Reader):

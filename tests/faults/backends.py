@@ -19,8 +19,8 @@ from tests.peers.servers import Place
 from tests.transports.mcp.gateway_support import Wire, wired
 
 SOURCE = Path(__file__).with_name("flawed_backend.py")
+# Seconds that whoever uses the steady server may wait at most, on a machine with much to do.
 LONGEST = 30.0
-"""Seconds that whoever uses the steady server may wait at most, on a machine with much to do."""
 
 
 def is_there(process: int) -> bool:

@@ -20,8 +20,8 @@ from tests.process import Process, environment
 
 NODES = 3
 LEASE_SECONDS = 2.0
+# How long a node may take to give its rooms away, on a machine with much to do.
 DRAIN_SECONDS = 120.0
-"""How long a node may take to give its rooms away, on a machine with much to do."""
 CHUNK = 65_536
 BACKEND = Path(__file__).with_name("tally_backend.py")
 
@@ -33,12 +33,12 @@ LOG_LINES = 60
 class Cut(Enum):
     """What is wrong with a cable."""
 
+    # Connections end, and new ones do too.
     CLOSED = "closed"
-    """Connections end, and new ones do too."""
+    # Nothing passes; what was sent arrives when the cable is whole.
     HELD = "held"
-    """Nothing passes; what was sent arrives when the cable is whole."""
+    # What is asked arrives, and the answers are lost.
     DEAF = "deaf"
-    """What is asked arrives, and the answers are lost."""
 
 
 class Cable:

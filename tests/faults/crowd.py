@@ -14,12 +14,12 @@ from tests.harness import reached
 from tests.siege.wire import history, registered
 
 ROOMS = 3
+# In each room, and one who only listens.
 SPEAKERS = 3
-"""In each room, and one who only listens."""
 WRITERS = ("ann", "ben", "cat")
 IN_SESSIONS = ("dan", "eve")
+# Within which everyone must be heard again, on a machine with much to do.
 RECOVER_SECONDS = 60.0
-"""Within which everyone must be heard again, on a machine with much to do."""
 
 
 class Crowd:

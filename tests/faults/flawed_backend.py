@@ -30,8 +30,8 @@ SAFE = ("echo", "peek_and_die", "hang_once")
 writing = threading.Lock()
 description = ["Says it again."]
 listens: list[Any] = []
+# The calls during which something was asked, by the ids of the questions.
 asking: dict[str, Any] = {}
-"""The calls during which something was asked, by the ids of the questions."""
 
 
 def say(**message: Any) -> None:

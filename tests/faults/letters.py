@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.siege.wire import Line, registered
 
+# How a connection ends whose hub was killed.
 GONE = (OSError, asyncio.IncompleteReadError)
-"""How a connection ends whose hub was killed."""
 
+# Connections on which each person writes.
 WRITERS = 2
-"""Connections on which each person writes."""
 
 
 class Ledger:
@@ -23,8 +23,8 @@ class Ledger:
     def __init__(self) -> None:
         self.tokens: dict[str, str] = {}
         self.attempted: set[str] = set()
+        # The ids of messages that were acknowledged, and what they say.
         self.acknowledged: dict[str, str] = {}
-        """The ids of messages that were acknowledged, and what they say."""
         self._recipients: dict[str, str] = {}
         self._found: dict[str, str] = {}
         self._numbers = itertools.count()

@@ -26,20 +26,20 @@ from tests.siege.wire import Line, call, initialize
 
 T = TypeVar("T")
 
+# How long someone waits for a node before they go to another.
 PATIENCE_SECONDS = 4.0
-"""How long someone waits for a node before they go to another."""
+# Within which a message must be answered, on a connection on which others are heard.
 ANSWER_SECONDS = 60.0
-"""Within which a message must be answered, on a connection on which others are heard."""
+# Between two attempts.
 PAUSE_SECONDS = 0.1
-"""Between two attempts."""
+# Between two messages of one speaker.
 PACE_SECONDS = 0.02
-"""Between two messages of one speaker."""
 LETTER_SECONDS = 0.1
+# What is tried again: the hub says that it could not, or that it does not know.
 AGAIN = {429, 500, 502, 503, 504}
-"""What is tried again: the hub says that it could not, or that it does not know."""
 
+# Chooses a node.
 Ports = Callable[[], int]
-"""Chooses a node."""
 
 
 class Pulse:
@@ -77,8 +77,8 @@ class Roamer(Talker):
         self._ports = ports
         self._again: list[str] = []
         self.errors: Counter[str] = Counter()
+        # The node that was gone to last.
         self.port = 0
-        """The node that was gone to last."""
         self._said_at: dict[str, float] = {}
 
     def __str__(self) -> str:
@@ -185,8 +185,8 @@ class Letters:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.tokens: dict[str, str] = {}
+        # By what a letter says: its id and whom it is to.
         self.acknowledged: dict[str, tuple[str, str]] = {}
-        """By what a letter says: its id and whom it is to."""
         self.errors: Counter[str] = Counter()
 
     async def write(self, sender: str, over: asyncio.Event) -> None:
@@ -272,8 +272,8 @@ class Works:
         self._tally = tally
         self.tokens: dict[str, str] = {}
         self.proposed: list[str] = []
+        # The requests that were acknowledged, by their proposals.
         self.fulfilled: dict[str, str] = {}
-        """The requests that were acknowledged, by their proposals."""
         self.errors: Counter[str] = Counter()
 
     async def run(self, over: asyncio.Event) -> None:

@@ -15,8 +15,8 @@ from folkmoot.app import leaves
 from tests.interaction.room_client import address, chat, rest
 from tests.siege.wire import history, registered
 
+# How a connection ends, or none is made, whose hub is not there any more.
 GONE = (OSError, ConnectionClosed, InvalidHandshake)
-"""How a connection ends, or none is made, whose hub is not there any more."""
 
 PRESENCE = "system.presence."
 
@@ -24,24 +24,24 @@ PRESENCE = "system.presence."
 class Talker:
     """One participant of a room, on one connection after the other."""
 
+    # How many messages someone may have sent that have not come back yet.
     window = 16
-    """How many messages someone may have sent that have not come back yet."""
     longest = 2000
 
     def __init__(self, name: str, token: str, room: str, *, speaks: bool) -> None:
         self.name = name
         self.room = room
+        # Every message, by its `seq`.
         self.heard: dict[int, bytes] = {}
-        """Every message, by its `seq`."""
         self.sent: list[str] = []
+        # What was said and has not come back, by id: it may have arrived or not.
         self.unsure: dict[str, str] = {}
-        """What was said and has not come back, by id: it may have arrived or not."""
         self.acknowledged: dict[str, int] = {}
+        # How connections ended.
         self.codes: list[int] = []
-        """How connections ended."""
         self.epoch: str | None = None
+        # The last `seq` there was when one came in.
         self.promised = 0
-        """The last `seq` there was when one came in."""
         self.speaks = speaks
         self.token = token
 

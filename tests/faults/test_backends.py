@@ -16,10 +16,10 @@ from tests.mcp_harness import until
 
 pytestmark = pytest.mark.timeout(300)
 
+# The eras that a server behind the hub may speak.
 both_kinds = pytest.mark.parametrize(
     "era", ["handshake", pytest.param("stateless", marks=pytest.mark.long)]
 )
-"""The eras that a server behind the hub may speak."""
 IN_DOUBT = "What was asked may or may not have been done."
 
 

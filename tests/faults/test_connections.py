@@ -22,8 +22,8 @@ from tests.harness import ask, read_answer, serving
 from tests.process import Process
 from tests.siege.host import open_files
 
+# For SO_LINGER: closing tells the other side nothing but that it is over.
 RESET = struct.pack("ii", 1, 0)
-"""For SO_LINGER: closing tells the other side nothing but that it is over."""
 
 BODY_HEAD = b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
 

@@ -127,8 +127,8 @@ def check_start(folder: Path, number: signal.Signals, module: str, further: int 
 
 
 BEGUN = "folkmoot.cli"
+# Modules in the order in which they are loaded: from the first line of ours to the hub's own.
 STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot.app")
-"""Modules in the order in which they are loaded: from the first line of ours to the hub's own."""
 
 
 @pytest.mark.long

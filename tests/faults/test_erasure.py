@@ -15,8 +15,8 @@ from tests.interaction.room_client import chat, rest
 from tests.process import Process
 from tests.siege.wire import Line, registered
 
+# The shortest value that is looked for: anything shorter may be found by chance.
 LONG_ENOUGH = 24
-"""The shortest value that is looked for: anything shorter may be found by chance."""
 
 
 def values(database: Path) -> set[bytes]:
@@ -45,8 +45,8 @@ class Town:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = folder / "folkmoot.db"
+        # How values begin and end that were in the database and are no more.
         self.gone: set[bytes] = set()
-        """How values begin and end that were in the database and are no more."""
         self.kept: set[bytes] = set()
         self._tokens: dict[str, str] = {}
 

@@ -22,8 +22,8 @@ from tests.process import Process, environment
 from tests.siege.wire import Line, registered
 
 PEOPLE = ("ann", "ben", "cat", "dan")
+# Seconds from an answer to the kill: about what a message takes. Half the time there is none.
 LONGEST_DELAY = 0.004
-"""Seconds from an answer to the kill: about what a message takes. Half the time there is none."""
 
 
 async def write_until_killed(hub: Process, ledger: Ledger, answers: int, chance: float) -> None:

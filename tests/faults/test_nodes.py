@@ -38,10 +38,10 @@ pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
 SEED, _, ONLY = (os.environ.get("TEST_SEED") or "403").partition(":")
 ROUNDS = 20
 CUT_LEASE_SECONDS = 3.0
+# How much longer than two leases a silence can last on a machine with much to do.
 BUSY_SECONDS = 3.0
-"""How much longer than two leases a silence can last on a machine with much to do."""
+# By how many seconds the clocks of the nodes' machines are wrong at first.
 SKEWS = (0.0, 90.0, -3600.0)
-"""By how many seconds the clocks of the nodes' machines are wrong at first."""
 MOST_SKEWED = 86_400.0
 
 Fault = Callable[["Faults"], Awaitable[str]]
@@ -190,13 +190,13 @@ class Faults:
         return max(pulse.longest() for pulse in self.crowd.pulses.values())
 
 
+# One for each round, in an order that the seed decides.
 KINDS = [
     *(Faults.killed, Faults.paused, Faults.database_cut, Faults.nats_cut) * 2,
     *(Faults.stopped, Faults.killed_unheard, Faults.database_gone, Faults.nats_gone),
     *(Faults.drained, Faults.failed_over, Faults.two_at_once, Faults.two_killed),
     *(Faults.vanished, Faults.nats_restarted, Faults.database_crashed, Faults.rolled),
 ]
-"""One for each round, in an order that the seed decides."""
 
 
 def tell(line: str) -> None:

@@ -21,12 +21,12 @@ from tests.transports.websocket.support import Client, deaf
 READERS, DEAF = 90, 10
 UNSENT = 1_048_576
 LARGE = "x" * 262_144
+# Messages; the system's own buffers hold some MiB for a connection, and only then ours begin.
 MOST = 400
-"""Messages; the system's own buffers hold some MiB for a connection, and only then ours begin."""
+# How many messages the readers, who all share one processor with us, may be behind.
 AHEAD = 3
-"""How many messages the readers, who all share one processor with us, may be behind."""
+# What may wait for those who do not read, and what the hub needs besides.
 GROWTH = DEAF * UNSENT + 24 * 1_048_576
-"""What may wait for those who do not read, and what the hub needs besides."""
 
 
 async def ended(client: Client) -> int | None:

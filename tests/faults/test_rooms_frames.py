@@ -23,8 +23,8 @@ from tests.transports.websocket.support import (
 )
 
 MIB = 1_048_576
+# For SO_LINGER: closing tells the other side nothing but that it is over.
 RESET = struct.pack("ii", 1, 0)
-"""For SO_LINGER: closing tells the other side nothing but that it is over."""
 
 HELLO = json.dumps(chat("hello")).encode()
 
@@ -46,6 +46,7 @@ def parts(message: bytes, count: int) -> list[bytes]:
     ]
 
 
+# What ends a connection, and with which code.
 CLOSED = {
     "one byte too many": ([frame(of_size(MIB + 1))], CloseCode.TOO_BIG),
     "one byte too many in fragments": (parts(of_size(MIB + 1), 40), CloseCode.TOO_BIG),
@@ -70,9 +71,9 @@ CLOSED = {
     "a ping in fragments": ([frame(b"", PING, fin=False)], CloseCode.PROTOCOL_ERROR),
     "a ping of great length": ([frame(b"x" * 126, PING)], CloseCode.PROTOCOL_ERROR),
 }
-"""What ends a connection, and with which code."""
 
 ROOM = b'{"protocol":"mcpx/v1","kind":"a.b","payload":%b}'
+# Text messages that are refused as a whole.
 BOMBS = {
     "arrays": b"[" * 500_000,
     "arrays that end": b"[" * 250_000 + b"]" * 250_000,
@@ -90,7 +91,6 @@ BOMBS = {
     "a word": b"hello",
     "a byte order mark": b"\xef\xbb\xbf" + HELLO,
 }
-"""Text messages that are refused as a whole."""
 
 
 @asynccontextmanager

@@ -16,8 +16,8 @@ from tests.faults.talkers import Gathering
 from tests.harness import run
 from tests.process import Process
 
+# Seconds from an answer to the kill: about what a commit takes. Half the time there is none.
 LONGEST_DELAY = 0.004
-"""Seconds from an answer to the kill: about what a commit takes. Half the time there is none."""
 
 
 async def talk_until_killed(hub: Process, people: Gathering, answers: int, chance: float) -> None:

@@ -21,8 +21,8 @@ from tests.interaction.room_client import joined, square
 from tests.siege.wire import history
 from tests.store.disk import Disk
 
+# Far longer than a message takes to those who are here.
 TOLD_SECONDS = 0.05
-"""Far longer than a message takes to those who are here."""
 
 
 class Outage:
@@ -31,8 +31,8 @@ class Outage:
     def __init__(self, people: Gathering, after: Path, chance: random.Random | None) -> None:
         self.disk = Disk()
         self.dark = asyncio.Event()
+        # What each had heard by then.
         self.heard: list[dict[int, bytes]] = []
-        """What each had heard by then."""
         self._people = people
         self._after = after
         self._chance = chance

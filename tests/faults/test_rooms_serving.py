@@ -28,13 +28,13 @@ from tests.ports import free_port
 from tests.siege.wire import Line
 from tests.transports.rooms.support import ROOM, town
 
+# Seconds within which everything of a race happens.
 MOMENT: Final = 0.03
-"""Seconds within which everything of a race happens."""
 CALLS: Final = 3
+# What may come of a call: it was run, or nobody knows how far it came, or the agent was gone.
 ENDS: Final = ("done", "interrupted", "target_left")
-"""What may come of a call: it was run, or nobody knows how far it came, or the agent was gone."""
+# How an approval fails whose hub is killed, or that came too late.
 GONE: Final = (e.FolkmootError, OSError, asyncio.IncompleteReadError, AssertionError)
-"""How an approval fails whose hub is killed, or that came too late."""
 
 
 class Agent:

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.requirement("rest.rotate-master")
 
 PEOPLE = ("ann", "ben", "cat")
 GONE = (e.CommandFailed, e.HubNotRunning)
+# Seconds from the sign of a change to the kill: about what a step of it takes.
 LONGEST_DELAY = 0.003
-"""Seconds from the sign of a change to the kill: about what a step of it takes."""
 
 
 def rotate(folder: Path, **arguments: Any) -> dict[str, Any]:

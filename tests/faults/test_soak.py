@@ -19,14 +19,14 @@ from tests.process import Process
 from tests.siege.host import Host, open_files
 
 SECONDS = 45.0
+# Between two requests of one client, so that the load is steady and not all there is.
 PAUSE = 0.005
-"""Between two requests of one client, so that the load is steady and not all there is."""
 
 MAX_GROWTH = 4 * 1024 * 1024
 MAX_WAL = 16 * 1024 * 1024
 MAX_THREADS = 24
+# How many more files a hub may have open after the load than before: readers of its store, say.
 MAX_KEPT_FILES = 20
-"""How many more files a hub may have open after the load than before: readers of its store, say."""
 
 
 class Ask(NamedTuple):
@@ -56,6 +56,7 @@ WRONG = [
     Ask("/", 413, "body_too_large", "POST", {"content-length": "99999999999"}),
     Ask("/%ff%00", 404, "not_found"),
 ]
+# What is sent by those who then leave without reading.
 RUDE = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ",
@@ -63,7 +64,6 @@ RUDE = [
     b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n" * 20,
     b"x" * 100_000,
 ]
-"""What is sent by those who then leave without reading."""
 
 
 class Sample(NamedTuple):

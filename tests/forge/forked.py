@@ -22,8 +22,8 @@ from typing import IO, Any, Self
 from tests.forge.fresh import UNBUFFERED, Surroundings
 
 ROOT = Path(__file__).parents[2]
+# How variables begin that are read when Python starts, and so cannot be changed for a fork.
 AT_START = ("PYTHON", "LC_", "LANG")
-"""How variables begin that are read when Python starts, and so cannot be changed for a fork."""
 LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 Limits = Mapping[int, tuple[int, int]]
 

@@ -21,8 +21,8 @@ class Surroundings(NamedTuple):
     arguments: list[str]
     environ: dict[str, str]
     folder: str
+    # The signals that are ignored; any other does what it does by default.
     ignored: list[int]
-    """The signals that are ignored; any other does what it does by default."""
     limits: list[tuple[int, tuple[int, int]]]
 
 

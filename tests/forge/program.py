@@ -28,18 +28,18 @@ from typing import Any
 from tests.forge import fresh
 
 END_SECONDS = 60
+# What the commands load of these, most of it only when it is needed.
 PACKAGES = ("folkmoot.cli", "folkmoot.client", "folkmoot.mcp.client", "folkmoot.settings")
-"""What the commands load of these, most of it only when it is needed."""
+# What else they load.
 LOADED = """
 encodings.idna folkmoot.app folkmoot.bridge.keys folkmoot.bridge.serve folkmoot.export
 folkmoot.names.listing folkmoot.offline folkmoot.relay.caller folkmoot.relay.play
 folkmoot.relay.proxy folkmoot.relay.tape_server folkmoot.rotation http.client rich.console
 rich.padding rich.progress rich.table ssl uvicorn.lifespan.off
 """
-"""What else they load."""
 
+# The descriptors that come with an order to start: where to answer, a sign of life, streams.
 START = 5
-"""The descriptors that come with an order to start: where to answer, a sign of life, streams."""
 
 
 class Orders:

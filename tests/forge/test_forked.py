@@ -16,10 +16,10 @@ from tests.forge.forked import Forked
 from tests.process import environment
 
 HAS_PROC = Path("/proc/self/status").exists()
+# A command that waits for its input, and then for a hub where there is none.
 READS = ["account", "recover", "ada", "--url", "http://127.0.0.1:1"]
-"""A command that waits for its input, and then for a hub where there is none."""
+# All but the two of the C library, which each process that has threads handles for itself.
 SIGNALS = sum(1 << number - 1 for number in signal.valid_signals())
-"""All but the two of the C library, which each process that has threads handles for itself."""
 PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
 
 

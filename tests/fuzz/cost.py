@@ -46,24 +46,24 @@ ANONYMOUS_BYTES: Final = 60_000
 BODY_BYTES: Final = 500_000
 ANSWER_SECONDS: Final = 20.0
 SMALL, QUARTER, WHOLE = 0.001, 0.25, 1.0
+# How often each size is sent; the cheapest counts, since everything else is noise.
 TIMES: Final = 3
-"""How often each size is sent; the cheapest counts, since everything else is noise."""
+# A cost below this is not judged: the clock and the hub's own chores are too near.
 NOTICED_SECONDS: Final = 0.03
-"""A cost below this is not judged: the clock and the hub's own chores are too near."""
+# How much faster than the input the cost may grow from a quarter to the whole; squared it is 4.
 MOST_GROWTH: Final = 2.2
-"""How much faster than the input the cost may grow from a quarter to the whole; squared it is 4."""
+# What one input may cost however large it is.
 MOST_SECONDS: Final = 1.5
-"""What one input may cost however large it is."""
+# An input that can grow by less says nothing about the cost of a byte.
 JUDGED_BYTES: Final = 1000
-"""An input that can grow by less says nothing about the cost of a byte."""
 SHOWN: Final = 20
+# How deep a schema lies in a document, with what it refers to.
 DEEPEST: Final = 20
-"""How deep a schema lies in a document, with what it refers to."""
+# Operations that would end the account that tries them, its token, or never answer.
 LEFT_OUT: Final = (
     *("delete_account", "DELETE /v1/me", "DELETE /v1/session", "GET /v1/events", "/credentials"),
     *("change_handle", "PUT /v1/me/handle", "recover"),
 )
-"""Operations that would end the account that tries them, its token, or never answer."""
 ATOMS: Final = (
     *("a", "A1", "0", " ", "\n", "\t", "é", "\u0301", "😀", "\u202e", '"', "\\", "'", "`"),
     *("*", "**", "?", "!", "../", "./", "//", "%2e%2e/", "%", "a:", ":", "://", "@a ", "@", "#"),
@@ -88,8 +88,8 @@ class Cost(NamedTuple):
     size: int
     seconds: float
     per_byte: float
+    # How much faster than the input the cost grew; 1 is in proportion.
     growth: float
-    """How much faster than the input the cost grew; 1 is in proportion."""
 
     @property
     def is_bad(self) -> bool:
@@ -370,8 +370,8 @@ class Operation(NamedTuple):
     method: str
     path: str
     parameters: list[Any]
+    # The schema of its body, or an empty one.
     body: Any
-    """The schema of its body, or an empty one."""
 
     def case(self, grown: str, rng: random.Random, hub: Hub) -> Case:
         """A request in which one parameter, or one member of the body, grows."""

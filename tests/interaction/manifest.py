@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "requirements"
 
+# Each part of the work, and what it builds.
 PARTS = {
     "foundation": "core, store, bus, pipeline, settings and a hub that starts",
     "mail": "MMP over MCP of both eras",
@@ -26,10 +27,9 @@ PARTS = {
     "names": "Chora names, linter, generator and gateway to backends",
     "later": "not planned yet, or not for a test to judge; the entry's note says why",
 }
-"""Each part of the work, and what it builds."""
 
+# The parts whose every entry must have a test.
 BUILT = ("foundation", "mail", "rooms", "proxy", "names")
-"""The parts whose every entry must have a test."""
 
 SOURCE = r"(protocol §(1[0-2]|[1-9])|seed 00[0-4] [^;]+)"
 

@@ -23,8 +23,8 @@ class Collected:
     """What the collection found, before any test was deselected."""
 
     proved: frozenset[str]
+    # Why completeness cannot be judged; empty when the whole folder was collected.
     partial: str
-    """Why completeness cannot be judged; empty when the whole folder was collected."""
 
 
 COLLECTED = pytest.StashKey[Collected]()

@@ -21,8 +21,8 @@ from tests.nodes import running
 
 ROOM = "plaza"
 PROTOCOL = "mcpx/v1"
+# The code of a connection that ended without a close.
 ABNORMAL = 1006
-"""The code of a connection that ended without a close."""
 
 Message: TypeAlias = dict[str, Any]
 

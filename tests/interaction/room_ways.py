@@ -21,8 +21,8 @@ from tests.interaction.room_client import (
 )
 from tests.mcp_harness import Meeting, Person
 
+# The ways on which any message whatever can be sent.
 both_ways = pytest.mark.parametrize("way", ["websocket", "rest"])
-"""The ways on which any message whatever can be sent."""
 
 
 def mouth(there: Square, seat: Seat, way: str) -> Seat | Posting:

@@ -23,6 +23,7 @@ BATCHES = {
     "nothing": b"[]",
     "no end": b"[" * 1_000,
 }
+# A server that answers everything with what it is.
 ONE = """
 import json, sys
 for line in sys.stdin:
@@ -31,7 +32,6 @@ for line in sys.stdin:
     if "id" in asked:
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
 """
-"""A server that answers everything with what it is."""
 
 
 def check(status: int, body: bytes) -> None:

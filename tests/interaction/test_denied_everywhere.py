@@ -67,13 +67,13 @@ DENIES = [
 ]
 
 
+# What a route says in the room.
 SAID_TOO = {
     "invite": ("room.invite",),
     "grantInRoom": ("capability.grant",),
     "revokeInRoom": ("capability.revoke",),
     "kick": ("room.kick",),
 }
-"""What a route says in the room."""
 
 
 class Way(NamedTuple):
@@ -82,15 +82,15 @@ class Way(NamedTuple):
     name: str
     kinds: tuple[str, ...]
     is_denied: Callable[[Visit], Awaitable[bool]]
+    # Whether it needs a WebSocket, which a deny may have closed.
     connected: bool = False
-    """Whether it needs a WebSocket, which a deny may have closed."""
 
 
 class Visit:
     """Bob at a hub where ann has a room."""
 
+    # What he is told where he is denied something.
     code = DENIED
-    """What he is told where he is denied something."""
 
     def __init__(self, hub: Hub, http: httpx2.AsyncClient, token: str, ann: str) -> None:
         self.hub = hub
@@ -191,6 +191,7 @@ def decision(verb: str) -> Message:
 
 CHAT = ("chat.message", "mcp.notification.notifications/chat/message", tool("room/say"))
 MOW, POST, DECIDE = f"{TOOL}:mow", tool("room/post"), tool("room/decide")
+# Messages of a room, and the kinds that each is judged by.
 MESSAGES: dict[str, tuple[Message, tuple[str, ...]]] = {
     "chat": (chat(), CHAT),
     "chat as a notification": (notice(), CHAT),
@@ -206,7 +207,6 @@ MESSAGES: dict[str, tuple[Message, tuple[str, ...]]] = {
     "a thought": (message("reasoning.thought", {}), ("reasoning.thought", POST)),
     "another protocol": (message("garden.mow", {}), ("garden.mow", POST)),
 }
-"""Messages of a room, and the kinds that each is judged by."""
 
 
 def said() -> Iterator[Way]:

@@ -53,8 +53,8 @@ STATELESS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tools/call", {"name": "no_such_tool", "arguments": {}}),
     ("ping", {}),
 )
+# What a client asks for while it connects.
 SHOWN = ("server/discover", "resources/list", "resources/templates/list", "prompts/list")
-"""What a client asks for while it connects."""
 
 
 @pytest.mark.requirement("auth.invalid-token-stateless")

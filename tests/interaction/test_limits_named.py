@@ -30,9 +30,10 @@ from folkmoot.transports.websocket import link
 from tests.harness import ask, head, run
 from tests.mcp_harness import BOTH, INITIALIZE, Meeting, meeting
 
+# The sections that hold nothing but limits; elsewhere a limit begins with `max_`.
 SECTIONS = ("rates", "limits", "quotas")
-"""The sections that hold nothing but limits; elsewhere a limit begins with `max_`."""
 
+# Limits that nobody is told of, and what they do instead.
 WITHOUT_ERROR = {
     "rates.recover_handle_per_day": "slows, and refuses nobody",
     "limits.ping_seconds": "is when the hub pings",
@@ -48,7 +49,6 @@ WITHOUT_ERROR = {
     "events.max_bytes": "has a client told to read anew",
     "mcp.max_stream_bytes": "has a client told that a stream cannot be resumed",
 }
-"""Limits that nobody is told of, and what they do instead."""
 
 Provoke: TypeAlias = Callable[[Path, str], Awaitable[str]]
 

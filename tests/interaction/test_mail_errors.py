@@ -47,6 +47,7 @@ WRONG_CODE = {"recovery_code": "AAAA-BBBB-CCCC"}
 KEY = "B" * 42 + "A="
 ZEROS = "A" * 43 + "="
 BOX = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
+# What alice is told of each mistake: the whole sentence, or how it begins.
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("msg/register", {"handle": "1abc"}, "Invalid handle. Must be 3-20 characters, lowercase "),
     ("msg/register", {"handle": "@ALICE"}, "Handle already taken."),
@@ -82,7 +83,6 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("msg/inbox", {"cursor": "nonsense"}, "cursor must be the next_cursor of "),
     ("msg/contacts", {"cursor": "nonsense"}, "cursor must be one that an earlier page gave."),
 ]
-"""What alice is told of each mistake: the whole sentence, or how it begins."""
 
 
 @pytest.mark.requirement("mcp.argument-errors", "mcp.unknown-arguments", "crypto.no-box")

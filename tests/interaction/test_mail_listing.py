@@ -20,8 +20,8 @@ from tests.mcp_harness import (
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
 SEED_TYPE = "application/vnd.mcp.app+html"
+# In sessions tasks are a capability of their own.
 TASKS: dict[str, object] = {"io.modelcontextprotocol/tasks": {}}
-"""In sessions tasks are a capability of their own."""
 OFFERED = {APPS: {"mimeTypes": [APP_TYPE, SEED_TYPE]}}
 APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
 

@@ -9,8 +9,8 @@ from folkmoot.mail.limits import MAX_PAGE_BYTES
 from tests.mcp_harness import Meeting, meeting, modern
 
 COUNT = 40
+# A character of four bytes.
 WIDEST = "\U0001f600"
-"""A character of four bytes."""
 
 
 async def long_mail(there: Meeting) -> tuple[str, list[str]]:

@@ -28,8 +28,8 @@ BODIES = {
     "refused": "PLANTED-REFUSED-c99b",
 }
 MARKS = [body.split()[0] for body in BODIES.values()]
+# Said in a room: whoever runs the hub may read it in the database, and nowhere else.
 SPOKEN = "PLANTED-SPOKEN-61f2"
-"""Said in a room: whoever runs the hub may read it in the database, and nowhere else."""
 
 
 class Secrets:

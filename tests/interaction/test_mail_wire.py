@@ -184,6 +184,7 @@ USUAL: dict[str, list[dict[str, Any]]] = {
     "room_invite": [{**TEA, "guest": "zoe"}, {**TEA, "handle": "bob"}, TEA],
     "room_leave": [TEA],
 }
+# What a usual client sends: every one has a result.
 PLAIN = [
     *(call(tool, given) for tool, calls in USUAL.items() for given in calls),
     *({**call("msg_whoami"), "id": id_} for id_ in ("a string", "", -(2**62))),
@@ -191,7 +192,6 @@ PLAIN = [
     call("msg_whoami", arguments=None),
     listing(),
 ]
-"""What a usual client sends: every one has a result."""
 
 CHANGES: list[dict[str, Any]] = [
     *({"params": params} for params in ([], None)),
@@ -199,6 +199,7 @@ CHANGES: list[dict[str, Any]] = [
     *({"id": id_} for id_ in (None, 1.5, 1.0, True, [1], 2**70)),
     *({"further": "member"}, {"jsonrpc": "1.0"}, {"method": "tools/calls"}),
 ]
+# What no client should send, or seldom does.
 ODD: list[Any] = [
     *(call(name) for name in ("nobody/knows", "", "msg_send\n", 7, "msg_delete_account")),
     call("msg_whoami", further="member"),
@@ -211,7 +212,6 @@ ODD: list[Any] = [
     listing(cursor="x"),
     *([call("msg_whoami")], "text", 7, None),
 ]
-"""What no client should send, or seldom does."""
 
 WHOAMI = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_whoami"}}'
 SEND = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_send","arguments":'
@@ -258,6 +258,7 @@ SPOILED: dict[str, list[str | None]] = {
 }
 
 
+# What no client may say of itself.
 METAS: list[Any] = [
     {},
     None,
@@ -270,7 +271,6 @@ METAS: list[Any] = [
     {VERSION: "2026-07-28", CAPABILITIES: {}, INFO: "nobody"},
     {**META, "progressToken": {}},
 ]
-"""What no client may say of itself."""
 
 
 def dressed(era: str, message: Any) -> Any:

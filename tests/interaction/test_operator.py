@@ -28,21 +28,20 @@ ARGUMENTS: dict[str, Any] = {
     "credential": "c_0",
 }
 OPERATOR = [row for row in OPERATIONS if row.who == "operator"]
+# Nothing is held or recorded here, no server is there, and the hub was not started from settings.
 UNLIKELY = frozenset(
     (
         *("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"),
         *("folkmoot/server", "folkmoot/server_history", "folkmoot/server_access"),
     )
 )
-"""Nothing is held or recorded here, no server is there, and the hub was not started from settings.
-"""
+# What someone may send who wants to be taken for the operator.
 PRETENDING = {
     "folkmoot.operator": "true",
     "x-folkmoot-operator": "true",
     "x-forwarded-for": "127.0.0.1",
     "host": "localhost",
 }
-"""What someone may send who wants to be taken for the operator."""
 
 
 def given(row: Operation) -> dict[str, Any]:

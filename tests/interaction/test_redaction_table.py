@@ -20,8 +20,8 @@ from folkmoot.telemetry.redaction import clean, fields
 from tests.core.secrets import EXAMPLES, SECRET
 from tests.proxy.redaction.secrets import KEY, message
 
+# Letters of a secret that may be seen: `sk_` is no secret.
 LEFT = 3
-"""Letters of a secret that may be seen: `sk_` is no secret."""
 
 
 def logged(format_: str, text: str) -> str:
@@ -54,6 +54,7 @@ WRITERS: dict[str, Callable[[str], str]] = {
     "the audit log": audited,
 }
 
+# Whatever makes a secret that the hub gives to somebody.
 MADE: dict[str, Callable[[], str]] = {
     **{
         name: make
@@ -63,7 +64,6 @@ MADE: dict[str, Callable[[], str]] = {
     "new_invitation": lambda: new_invitation().text,
     "new_credential": lambda: new_credential().text,
 }
-"""Whatever makes a secret that the hub gives to somebody."""
 
 
 def pieces(secret: str) -> list[str]:

@@ -28,8 +28,8 @@ def read_of(uri: str) -> dict[str, Any]:
     return {**RPC, "method": "resources/read", "params": {"uri": uri}}
 
 
+# The last has a letter of another alphabet.
 FORGED_SENDERS = ["bob", "ann", "gateway", "system", "Mallory", "mallory ", "mall\u043ery"]
-"""The last has a letter of another alphabet."""
 
 
 GATEWAYS_OWN = [

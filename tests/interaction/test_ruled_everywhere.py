@@ -47,6 +47,7 @@ BLOCKED = "blocked"
 NOT_ALLOWED = 4403
 WAYS = (*said(), *tools(), *routes())
 
+# Rules by name: whom and what they are about, and the tools that this stops.
 RULES = {
     "a tool": ('tool = "room/say", caller = "bob"', "room/say"),
     "every tool of rooms": ('tool = "room/*", type = "request", group = "interns"', "room/*"),
@@ -54,9 +55,8 @@ RULES = {
     "every call": ('method = "tools/call", not = { caller = "ann" }', "*"),
     "a room by path": (f'path = "$.params.arguments.room", is = "{ROOM}", caller = "bob"', ""),
 }
-"""Rules by name: whom and what they are about, and the tools that this stops."""
+# Those that are tried in the longer run.
 LONG = ("calls by kind", "a room by path", "every call")
-"""Those that are tried in the longer run."""
 
 
 class Ruled(Visit):

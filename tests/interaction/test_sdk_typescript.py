@@ -14,13 +14,13 @@ from tests.process import Process, ran
 
 SCRIPTS = Path(__file__).parent / "typescript"
 
+# The clients of the script, and the era in which each must end up.
 CLIENTS = {
     "v1": "handshake",
     "v2-handshake": "handshake",
     "v2-stateless": "stateless",
     "v2-auto": "stateless",
 }
-"""The clients of the script, and the era in which each must end up."""
 
 
 def played(name: str, client: str, folder: Path) -> Any:

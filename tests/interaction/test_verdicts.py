@@ -25,6 +25,7 @@ from tests.mcp_harness import BOTH, INITIALIZE, modern, rpc, settings
 from tests.nodes import running
 
 ROOM: Final = "square"
+# By the code of a refusal; those of the specification have but a sentence.
 VERDICTS: Final = {
     "scope_missing": "scope",
     "token_invalid": "dead",
@@ -32,16 +33,14 @@ VERDICTS: Final = {
     "authentication_required": "anonymous",
     errors.AuthenticationRequired().message: "anonymous",
 }
-"""By the code of a refusal; those of the specification have but a sentence."""
 REFUSALS: Final = (
     *("mcp.request.tools/call", "A deny at the hub"),
     *("guest has no account", "Only an operator"),
 )
 Asking: TypeAlias = Literal["allowed", "denied", "outside", "inside", "dead", "guest", "anonymous"]
+# Who asks: with a whole token; denied by a grant; with a token whose scope has other things, and
+# with one that has just this; with a revoked token; as a guest of a room; without a token.
 ASKING: Final[tuple[Asking, ...]] = get_args(Asking)
-"""Who asks: with a whole token; denied by a grant; with a token whose scope has other things, and
-with one that has just this; with a revoked token; as a guest of a room; without a token.
-"""
 
 
 def expected(row: Operation, asking: Asking) -> str:

@@ -33,6 +33,7 @@ MESSAGE_SEQ = (
     if ON_POSTGRES
     else "SELECT value FROM counters WHERE name = 'message_seq'"
 )
+# What is wrong when it finds anything: what is kept must be what would be counted.
 BOOKS = {
     "unread counts": "SELECT m.thread_id, m.user_id FROM members m WHERE m.unread <> "
     "(SELECT COUNT(*) FROM copies c WHERE c.user_id = m.user_id AND c.thread_id = m.thread_id "
@@ -57,7 +58,6 @@ BOOKS = {
     "a sequence that was passed": f"SELECT n.value FROM ({MESSAGE_SEQ}) n "
     "WHERE n.value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
 }
-"""What is wrong when it finds anything: what is kept must be what would be counted."""
 
 
 class PostOffice(Struct):

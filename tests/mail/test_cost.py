@@ -21,8 +21,8 @@ pytestmark = pytest.mark.sqlite("counts the steps of its machine")
 
 FEW, MANY = 1_000, 20_000
 PEERS = 20
+# Trees grow by a level now and then, which some instructions notice.
 SAME = 1.05
-"""Trees grow by a level now and then, which some instructions notice."""
 
 
 def new_folder(parent: Path, name: str) -> Path:

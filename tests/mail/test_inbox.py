@@ -128,6 +128,7 @@ async def test_before_returns_what_is_older_than_that_second(office, alice, bob)
 
 
 HOUR = 3_600
+# Seconds after noon at which messages are sent, by what happens to the clock meanwhile.
 SWINGS = {
     "ten minutes": (0, 1, -600, -599, 2),
     "two hours": (0, 1, 2, -2 * HOUR, 1 - 2 * HOUR, 3),
@@ -136,7 +137,6 @@ SWINGS = {
         -2 * HOUR * number + second for number in range(6) for second in (0, 9)
     ),
 }
-"""Seconds after noon at which messages are sent, by what happens to the clock meanwhile."""
 
 
 @pytest.mark.requirement("paging.clock-set-back")

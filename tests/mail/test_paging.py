@@ -18,10 +18,10 @@ from tests.mail.support import PostOffice, pages, payload
 
 T = TypeVar("T")
 
+# Characters of a body of which thirteen make a page.
 LONG = 60_000
-"""Characters of a body of which thirteen make a page."""
+# Of a row beside its box, and of the rows that are looked at beside it.
 OVERHEAD = 4_096
-"""Of a row beside its box, and of the rows that are looked at beside it."""
 
 
 class WeighingTx:

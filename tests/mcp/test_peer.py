@@ -242,8 +242,8 @@ class Talk(RuleBasedStateMachine):
         super().__init__()
         self.peer = Peer()
         self.now = 0.0
+        # What the other side has not answered.
         self.known: dict[int, PeerCall] = {}
-        """What the other side has not answered."""
         self.ids = 0
 
     def _pick(self, which: int) -> PeerCall:

@@ -10,19 +10,19 @@ import folkmoot
 from folkmoot.mcp import wire
 
 SOURCE = Path(folkmoot.__file__).parent
+# Files that spell a name themselves, and why.
 ELSEWHERE = {
     "bus/nats_client.py": "a ping there is a command of NATS",
     "core/kindcheck.py": "core imports nothing but itself",
     "core/transport.py": "a ping there is a frame of a WebSocket",
 }
-"""Files that spell a name themselves, and why."""
 NAMES = frozenset(
     value.lower()
     for name, value in vars(wire).items()
     if name.isupper() and type(value) is str and ("/" in value or value.startswith("mcp-"))
 ) - {wire.JSON} | {wire.INITIALIZE, wire.PING, wire.EVENT_ID_HEADER}
+# What a module has in it that spells one of them.
 QUOTED = re.compile("[\"'](?:" + "|".join(map(re.escape, NAMES)) + ")", re.IGNORECASE)
-"""What a module has in it that spells one of them."""
 
 
 def spelled_in(text: str) -> set[str]:

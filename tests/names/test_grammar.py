@@ -67,6 +67,7 @@ def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool, rule):
     assert rule_of("tool", f"myproject:{tool}") == rule
 
 
+# Those of the specification, by the rule that they break, and what follows from them.
 EXAMPLES = {
     "tool": {
         None: [
@@ -99,7 +100,6 @@ EXAMPLES = {
         ],
     },
 }  # fmt: skip
-"""Those of the specification, by the rule that they break, and what follows from them."""
 
 
 @pytest.mark.requirement("names.tool-valid-examples", "names.tool-invalid-examples")

@@ -38,6 +38,7 @@ def rules(listed: Project, **options: Any) -> list[tuple[str, str]]:
     return [(each.rule, each.name) for each in judge(listed, **options)]
 
 
+# One of every fault, and what follows the conventions.
 PLANTED: dict[str, dict[Any, set[str]]] = {
     "tools": {
         "create_order": {"missing-namespace"},
@@ -84,11 +85,10 @@ PLANTED: dict[str, dict[Any, set[str]]] = {
     },
     "prompts": {"plan_day": {"missing-namespace"}, "shop:plan_week": set()},
 }
-"""One of every fault, and what follows the conventions."""
+# Rules that cannot be broken beside the others; they have tests of their own.
 ELSEWHERE = {
     "collision", "mixed-namespaces", "version-syntax", "register-missing", "register-outdated",
 }  # fmt: skip
-"""Rules that cannot be broken beside the others; they have tests of their own."""
 
 
 @pytest.mark.requirement("names.namespaced-in-ecosystem", "names.resources-are-uris")

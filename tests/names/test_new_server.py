@@ -82,12 +82,12 @@ def test_a_new_server_made_with_fastmcp_does_so_too(tmp_path):
     check_whole(make(tmp_path / "my-notes", "fastmcp"), python)
 
 
+# Runs the tests of a folder with the packages of its own Python, and ours after them.
 PYTEST = """import sys
 sys.path.append(sys.argv.pop(1))
 import pytest
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider"]))
 """
-"""Runs the tests of a folder with the packages of its own Python, and ours after them."""
 
 
 def check_whole(root: Path, python: str = sys.executable) -> None:

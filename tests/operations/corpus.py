@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+# Half of a surrogate pair, which JSON can write and UTF-8 cannot.
 HALF = "\ud800"
-"""Half of a surrogate pair, which JSON can write and UTF-8 cannot."""
 WRONG: tuple[Any, ...] = ("x", 7, 1.5, True, [], [7], ["x"], {}, {"x": 7}, {"x": ["y"]}, HALF)
 PLAIN: dict[str, Any] = {"string": "x", "boolean": True, "integer": 1}
 

@@ -32,12 +32,12 @@ ROOMS = named_in(
 )
 FINDERS = named_in("folkmoot", "find_tool call_tool")
 OWN = named_in("folkmoot", "tokens asks")
+# Tools that reach nobody but their caller.
 ALONE = DESTROYING | named_in(
     "msg",
     "register recover whoami set_profile change_handle mark_read archive star mute add_contact "
     "block blocks",
 )
-"""Tools that reach nobody but their caller."""
 
 named = pytest.mark.parametrize("name", SPECIFICATION)
 

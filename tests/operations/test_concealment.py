@@ -37,8 +37,8 @@ action = "hold"
 """
 PIN = "correct-horse-battery"
 PASTED = json.dumps({"mcpServers": {"x": {"command": "/nowhere", "env": {"NUMBER": PIN}}}})
+# Names that sound like a secret: this one is the id of a token.
 NO_SECRETS = {"credential"}
-"""Names that sound like a secret: this one is the id of a token."""
 
 every_row = pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 

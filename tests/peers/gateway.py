@@ -17,8 +17,8 @@ from tests.mcp_harness import ERAS, Meeting, settings, until
 from tests.peers.clients import SECONDS, Ears, client_of
 from tests.peers.servers import Place
 
+# What a result has in the stateless era alone.
 OF_AN_ERA: Final = frozenset(("resultType", "ttlMs", "cacheScope"))
-"""What a result has in the stateless era alone."""
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 NAME_KEY: Final = "folkmoot/name"
 

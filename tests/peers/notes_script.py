@@ -23,8 +23,9 @@ from tests.peers.script import LOGGED, normal, refusal
 from tests.peers.servers import Place
 
 NAMESPACE: Final = "notes"
+# What is the hub's own to answer, or is compared in another way.
 OTHERWISE: Final = frozenset({"tools", "prompts", "resources", "templates", "bad arguments"})
-"""What is the hub's own to answer, or is compared in another way."""
+# The requirements that a server proves which does the same behind the hub.
 PROVED: Final = (
     "gateway.routes-by-namespace",
     "gateway.backends-own-name",
@@ -34,7 +35,6 @@ PROVED: Final = (
     "gateway.foreign-uris",
     "gateway.result-uris",
 )
-"""The requirements that a server proves which does the same behind the hub."""
 WANTS_LOGS: Final = {LOG_LEVEL_META_KEY: "debug"}
 
 

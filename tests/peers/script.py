@@ -16,13 +16,13 @@ RESOURCE: Final = "demo://resource/dynamic/text/1"
 UPDATED: Final = "notifications/resources/updated"
 LOGGED: Final = "notifications/message"
 
+# What is another one in each conversation, and what it is written as.
 VOLATILE: Final = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"), "SESSION"),
     (re.compile(r"\[redacted:session:[0-9a-f]+\]"), "SESSION"),
     (re.compile(r"\d{1,2}:\d\d:\d\d( ?[AP]M)?"), "TIME"),
     (re.compile(r"(for|from) session (SESSION|undefined)|(?<= )$"), ""),
 )
-"""What is another one in each conversation, and what it is written as."""
 
 
 async def everything_done(client: Client, ears: Ears) -> dict[str, Any]:

@@ -44,10 +44,10 @@ class Notebook:
     def __init__(self) -> None:
         self.happened: list[str] = []
         self.headers: list[dict[str, str]] = []
+        # Set once someone waits for what never comes.
         self.hanging = anyio.Event()
-        """Set once someone waits for what never comes."""
+        # Set once that was cancelled.
         self.over = anyio.Event()
-        """Set once that was cancelled."""
 
 
 def notebook(book: Notebook) -> MCPServer:

@@ -20,6 +20,7 @@ FILESYSTEM: Final = Path("@modelcontextprotocol/server-filesystem/dist/index.js"
 SPEAKS: Final = {"stdio": "stdio", "http": "streamableHttp", "sse": "sse"}
 PATHS: Final = {"http": "/mcp", "sse": "/sse"}
 
+# Loaded before a server: it has it listen on this machine alone, and say on which port.
 ANY_PORT: Final = (
     "data:text/javascript,"
     'import{Server}from"node:net";const listen=Server.prototype.listen;'
@@ -27,7 +28,6 @@ ANY_PORT: Final = (
     'this.once("listening",()=>console.error("listens on",this.address().port,"now"));'
     'return listen.call(this,{port:Number(port),host:"127.0.0.1"},...rest)}'
 )
-"""Loaded before a server: it has it listen on this machine alone, and say on which port."""
 LISTENS: Final = re.compile(r"listens on (\d+) now")
 
 

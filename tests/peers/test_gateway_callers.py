@@ -19,8 +19,8 @@ from tests.peers.servers import Place
 from tests.peers.talking_server import ASK, LOG, PAUSE, PROGRESS, WAIT, Talking, talking_http
 from tests.transports.mcp.gateway_support import wired
 
+# Calls that a caller has open at the same time.
 AT_ONCE = 2
-"""Calls that a caller has open at the same time."""
 MOST_STEPS = 6
 CANCELLED_PART = 0.25
 SECONDS = 600.0
@@ -29,12 +29,12 @@ OPTIONS = {
     "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
     "io.modelcontextprotocol/logLevel": "debug",
 }
+# What comes of each step, and where its words are.
 TOLD = {
     "notifications/message": (LOG, "data"),
     "notifications/progress": (PROGRESS, "message"),
     "elicitation/create": (ASK, "message"),
 }
-"""What comes of each step, and where its words are."""
 
 
 class Call:

@@ -27,12 +27,12 @@ NAME = re.compile(rb'(?<=")' + NAMESPACE.encode() + rb"_(?=[a-z])")
 HOP = frozenset({"host", "content-length", "transfer-encoding", "connection", "content-encoding"})
 
 
+# How the names of the hub's own begin, which the suite finds in the same lists.
 OWN = ("msg_", "room_", "folkmoot_", "mmp://", "ui://", "room://")
-"""How the names of the hub's own begin, which the suite finds in the same lists."""
+# Scenarios whose fixtures here want a client's folders, which no server behind the hub is told.
 WANT_ROOTS = frozenset(
     {"input-required-result-basic-list-roots", "input-required-result-multiple-input-requests"}
 )
-"""Scenarios whose fixtures here want a client's folders, which no server behind the hub is told."""
 
 
 def here(own: str) -> str:

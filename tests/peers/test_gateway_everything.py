@@ -32,15 +32,15 @@ pytestmark = [
 
 NAMESPACE = "every"
 TRIES = 5
+# What is the hub's own to answer, or is compared in another way.
 OTHERWISE = frozenset(
     {
         *("server", "capabilities", "instructions", "ping", "tools", "prompts"),
         *("resources", "templates", "roots", "unknown tool", "bad arguments"),
     }
 )
-"""What is the hub's own to answer, or is compared in another way."""
+# Tools that need what a server shared by many cannot have: a client's folders.
 NOT_PASSED_ON = frozenset({"get-roots-list"})
-"""Tools that need what a server shared by many cannot have: a client's folders."""
 
 
 def check_used(own: dict[str, Any], here: dict[str, Any]) -> None:

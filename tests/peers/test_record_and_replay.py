@@ -38,17 +38,17 @@ pytestmark = [
 ]
 
 SECONDS = 250
+# Where server-everything says what time it is.
 CLOCK = "$.result.contents[*].text"
-"""Where server-everything says what time it is."""
 
 LONG = "trigger-long-running-operation"
 
+# Loaded before a server on standard input and output: it has one of its answers be another.
 CHANGED = (
     "data:text/javascript,const write=process.stdout.write;"
     "process.stdout.write=function(said,...rest){return write.call(this,"
     'String(said).replace("The sum of 2 and 3 is 5","The sum of 2 and 3 is 6"),...rest)}'
 )
-"""Loaded before a server on standard input and output: it has one of its answers be another."""
 
 
 async def done_at(place: Place) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from tests.client.support import SOON
 from tests.gateway.scripted import Scripted, tool
 from tests.transports.rooms.support import ROOM, Person, Town, settings
 
+# What opens all of the backend at the hub.
 EVERYTHING = ("github:*", "github://*", "mcp.request.prompts/get:github:*")
-"""What opens all of the backend at the hub."""
 
 
 def spec(*namespaces: str) -> GatewaySpec:

@@ -30,11 +30,11 @@ from tests.relay.listening import listening
 from tests.relay.standing import before
 from tests.testing import small_server
 
+# How servers of one era refuse what is of the other.
 REFUSALS: dict[str, Any] = {
     "handshake": {"code": -32000, "message": "Bad Request: Unsupported protocol version"},
     "stateless": {"code": -32022, "message": "Unsupported", "data": {"supported": [MODERN]}},
 }
-"""How servers of one era refuse what is of the other."""
 OTHER = {"handshake": "stateless", "stateless": "handshake"}
 CLOCK = SystemClock()
 COMMAND = (sys.executable, "-IS", small_server.__file__)

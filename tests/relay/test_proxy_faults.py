@@ -39,6 +39,7 @@ if len(sys.argv) > 1:
     open(sys.argv[1], "w").write("the input has ended")
 """
 
+# Answers each request with the bytes of its params.
 ECHO = """
 import sys
 for line in sys.stdin.buffer:
@@ -47,7 +48,6 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%b,"result":%b\\n' % (number, params.rstrip()))
     sys.stdout.buffer.flush()
 """
-"""Answers each request with the bytes of its params."""
 
 
 async def opened(proxy: Standing) -> tuple[str, int]:

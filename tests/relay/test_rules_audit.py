@@ -14,6 +14,7 @@ from tests.proxy.rules.support import blocked
 from tests.relay.test_rules_of_callers import with_rules
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
 
+# Tools, and what a rule does with their requests or responses.
 ABOUT = {
     "demo:remove": ("request", 'action = "block"'),
     "demo:ask": ("request", 'action = "mock"\nresult = { content = [] }'),
@@ -22,7 +23,6 @@ ABOUT = {
     "msg/send": ("request", 'action = "block"'),
     "msg/whoami": ("response", 'action = "block"'),
 }
-"""Tools, and what a rule does with their requests or responses."""
 RULES = "".join(
     f'[[rule]]\nname = "{tool}"\nwhen = {{ tool = "{tool}", type = "{kind}" }}\n{action}\n'
     for tool, (kind, action) in ABOUT.items()

@@ -14,6 +14,7 @@ from tests.mcp_harness import Meeting, both_eras, meeting
 from tests.transports.mcp.gateway_support import Wire, wired
 from tests.web.test_invites import Browser
 
+# What is said to whom a rule stops, and whom and what it is about.
 BLOCKED = {
     "not eve": 'tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"]',
     "not interns": 'tool = "msg/send", group = "interns"',
@@ -21,7 +22,6 @@ BLOCKED = {
     "not for eve": 'tool = "msg/contacts", type = "response", caller = "eve"',
     "not nobody": 'method = "tools/call", account = "nobody"',
 }
-"""What is said to whom a rule stops, and whom and what it is about."""
 HELD = 'tool = "msg/send", type = "request", caller = "harry"'
 RULES = f'[[rule]]\nname = "ask first"\nwhen = {{ {HELD} }}\naction = "hold"\n' + "".join(
     f'[[rule]]\nname = "{said}"\nwhen = {{ {when} }}\naction = "block"\nmessage = "{said}"\n'

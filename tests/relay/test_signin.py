@@ -37,8 +37,8 @@ from tests.relay.standing import Standing, before
 
 pytestmark = pytest.mark.requirement("proxy.sign-in")
 
+# Where the browser is led in the end; nobody has to listen there.
 BACK = "http://127.0.0.1:1/back"
-"""Where the browser is led in the end; nobody has to listen there."""
 
 
 class People:
@@ -49,8 +49,8 @@ class People:
         self.codes: dict[str, AuthorizationCode] = {}
         self.tokens: dict[str, AccessToken] = {}
         self.refreshes: dict[str, RefreshToken] = {}
+        # What codes and tokens were asked for.
         self.resources: list[str | None] = []
-        """What codes and tokens were asked for."""
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         return self.clients.get(client_id)

@@ -157,13 +157,13 @@ async def test_a_tape_that_ends_before_an_answer_says_so():
         assert answer["error"]["message"] == "The tape ends before tools/call a is answered."
 
 
+# A call during which the server asks for roots.
 ASKING = (
     calls(1, "a"),
     asks(1, "roots/list", side="server"),
     answers(1, {}, side="client"),
     answers(1, {}),
 )
-"""A call during which the server asks for roots."""
 
 
 async def test_a_client_that_takes_its_request_back_hears_no_more_of_it():
@@ -292,6 +292,7 @@ async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how):
 
 
 STATELESS = (calls(4, "a", **META), answers(4, {**text("hi"), "resultType": "complete"}))
+# What was discovered on tapes whose client went on in the stateless era.
 STILL = {
     "open while another client shook hands": [
         discovers(1),
@@ -314,7 +315,6 @@ STILL = {
         answers(1, {"resultType": "complete", "tools": []}),
     ],
 }
-"""What was discovered on tapes whose client went on in the stateless era."""
 
 
 @pytest.mark.requirement("proxy.replay-changed-era", "proxy.replay-both-eras")

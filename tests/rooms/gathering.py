@@ -23,8 +23,8 @@ from folkmoot.vault import Vault
 from tests.mail.support import KEY, StillClock
 from tests.stores import open_store
 
+# Without a limit on chat.
 QUIET = RoomOptions(chat={})
-"""Without a limit on chat."""
 
 
 class Ear:
@@ -121,8 +121,8 @@ class Gathering(Struct):
     accounts: Accounts
     rooms: Rooms
     ann: Any = None
+    # Two people, where the fixture has brought them.
     bob: Any = None
-    """Two people, where the fixture has brought them."""
 
     async def people(self, *handles: str) -> list[Visitor]:
         return [visitor_of(await self.person(handle)) for handle in handles]

@@ -15,8 +15,8 @@ from tests import nats, postgres
 from tests.clocks import StillClock
 from tests.rooms.gathering import Ear, Gathering, chat, gathered
 
+# Longer than a busy machine lets a process wait; who dies ends its lease at once.
 LEASE_SECONDS = 10.0
-"""Longer than a busy machine lets a process wait; who dies ends its lease at once."""
 
 
 class Member(Gathering):

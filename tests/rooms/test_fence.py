@@ -36,18 +36,18 @@ VERSIONS = [
     pytest.param(16, id="16", marks=postgres.needs_own(16)),
 ]
 ORDERS = 12
+# Among so many, one goes wrong without a fence, however slow the machine is.
 ENOUGH_ORDERS = 10 * ORDERS
-"""Among so many, one goes wrong without a fence, however slow the machine is."""
+# After so long a statement is thought to wait for the other process.
 BLOCKED_SECONDS = 0.02
-"""After so long a statement is thought to wait for the other process."""
 
 
 CALL = {"method": "tools/call", "params": {"name": "mow"}}
 PROPOSAL = envelope("mcp.proposal.tools/call", CALL, to=["bob"], id="p1")
 
 
+# Which of the actions a statement belongs to.
 WHO: ContextVar[int] = ContextVar("who", default=0)
-"""Which of the actions a statement belongs to."""
 
 
 class Turns:
@@ -238,8 +238,8 @@ async def change(pair: Pair, live: LiveRoom) -> None:
 
 
 ACTIONS = [say, save, trim, trim_shares, kick, kick_from_memory, change]
+# What comes with a message, so that the key of messages refuses it by itself.
 HIDDEN = {say, kick}
-"""What comes with a message, so that the key of messages refuses it by itself."""
 
 
 async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int]:

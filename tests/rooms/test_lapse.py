@@ -45,12 +45,12 @@ class Sole(Gathering):
     """The only hub at a database."""
 
     backend: Any = None
+    # After how many more units the lease is over.
     lapses: int = 0
-    """After how many more units the lease is over."""
+    # Whether another has the rooms then.
     taken: bool = False
-    """Whether another has the rooms then."""
+    # Why no unit can be run.
     failure: Exception | None = None
-    """Why no unit can be run."""
 
     def watch(self) -> None:
         """Have what the test says happen between units."""

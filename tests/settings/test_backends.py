@@ -122,6 +122,7 @@ NOT_A_PATTERN = (
     "is not a valid capability pattern: protocol and operation are lower-case letters, digits, "
     "hyphens and *, 1 to 32 of them"
 )
+# What is wrong in the table of a backend, and what is said of it; both begin as in the key.
 WRONG: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("", "1: backends.abc"): [
         ("everyone = true", " needs command or url"),
@@ -192,7 +193,6 @@ WRONG: dict[tuple[str, str], list[tuple[str, str]]] = {
         ('[{ kind = "mcp.request.*", to = "abc" }]', ': "to" is for rights in a room; what is'),
     ],
 }
-"""What is wrong in the table of a backend, and what is said of it; both begin as in the key."""
 EVERY = [
     (f"{begun}{text}", f"{where}{said}")
     for (begun, where), rows in WRONG.items()

@@ -25,12 +25,12 @@ from tests.siege.attacks import ATTACKS, Attack, Frames, Held, Poured, Shots, Ta
 from tests.siege.wire import FAILURES, connect, rest
 
 ANSWER_SECONDS: Final = 10.0
+# How many requests of one attack may be in flight.
 AT_ONCE: Final = 50
-"""How many requests of one attack may be in flight."""
+# How fast the connections of one attack are opened that are then held.
 OPENED_PER_SECOND: Final = 50.0
-"""How fast the connections of one attack are opened that are then held."""
+# How fast those that the hub closed are opened again.
 REOPENED_PER_SECOND: Final = 10.0
-"""How fast those that the hub closed are opened again."""
 CHUNK: Final = 262_144
 SMALL_BUFFER: Final = 4096
 REFUSED: Final = re.compile(rb'"isError":\s*true|"error":')

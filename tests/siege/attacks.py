@@ -16,10 +16,10 @@ from tests.siege.wire import ACCEPT, bearer, call, initialize, request, rest, rp
 from tests.transports.websocket.support import frame
 
 MEGABYTE: Final = 1_000_000
+# Accounts of attackers, which anyone may make at a hub with open registration.
 ACCOUNTS: Final = [f"mallory{number}" for number in range(10)]
-"""Accounts of attackers, which anyone may make at a hub with open registration."""
+# What tells a request that came through a proxy from an operator's own.
 FORWARDED: Final = {"x-forwarded-for": "203.0.113.7"}
-"""What tells a request that came through a proxy from an operator's own."""
 
 
 class Target(NamedTuple):
@@ -291,8 +291,8 @@ HALF_BODY: Final = request("POST", "/mcp", b"", {**ACCEPT, "content-length": "60
 CHUNKED_HEAD: Final = request(
     "POST", "/mcp", b"", {**ACCEPT, "transfer-encoding": "chunked"}
 ).replace(b"content-length: 0\r\n", b"")
+# What the hub's own pages send beside what changes something.
 OWN_PAGE: Final = {"folkmoot-page": "1", "origin": PUBLIC_URL}
-"""What the hub's own pages send beside what changes something."""
 
 attack("declarations", Shots(2, 20))(lambda _: [post(declared(300_000))])
 attack("declarations below 64 KiB", Shots(5, 20))(lambda _: [post(declared(5_000))])

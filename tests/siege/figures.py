@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 
 from tests.siege.host import Sample
 
+# Mebibytes: what the limits of connections, bodies and sessions let strangers take.
 MEMORY_GROWTH: Final = 64.0
-"""Mebibytes: what the limits of connections, bodies and sessions let strangers take."""
+# Times that a person hardly notices, while strangers open hundreds of connections a second.
 BOUNDS: Final = (("median", 0.5, 0.02), ("p99", 0.99, 0.2), ("longest", 1, 1.0))
-"""Times that a person hardly notices, while strangers open hundreds of connections a second."""
+# How much slower the hub may still be when the attack is over.
 CALM_RATIO: Final = 3.0
-"""How much slower the hub may still be when the attack is over."""
 MIB: Final = 1 << 20
+# When something began, what it was, how many seconds it took, and how it failed if it did.
 Note = Sequence[Any]
-"""When something began, what it was, how many seconds it took, and how it failed if it did."""
 
 
 class Figure(NamedTuple):
@@ -28,8 +28,8 @@ class Figure(NamedTuple):
     value: float
     bound: float
     unit: str = ""
+    # The same number while nobody attacked.
     quiet: float | None = None
-    """The same number while nobody attacked."""
 
     @property
     def is_kept(self) -> bool:

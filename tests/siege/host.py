@@ -18,26 +18,26 @@ from tests.process import environment, serving
 from tests.siege.wire import FAILURES, Line, request, rest, rpc
 
 PEER: Final = Path(__file__).parents[2] / "benchmarks" / "proxy_peer.py"
+# The servers behind the hub that everyone can use, and the era of each.
 BACKENDS: Final = {"oven": "stateless", "mill": "handshake"}
-"""The servers behind the hub that everyone can use, and the era of each."""
+# A server behind the hub that nobody has a right to.
 FORBIDDEN: Final = "cellar"
-"""A server behind the hub that nobody has a right to."""
+# A server behind the hub that attacks it.
 ROGUE: Final = "rogue"
-"""A server behind the hub that attacks it."""
+# With an address of its own, a hub takes no request for one of its own machine's.
 PUBLIC_URL: Final = "https://hub.test"
-"""With an address of its own, a hub takes no request for one of its own machine's."""
 ROOMS: Final = ("square", "market")
 STOP_SECONDS: Final = 30
 START_SECONDS: Final = 30
+# How many accounts one address may make in an hour, by default.
 ACCOUNTS_PER_ADDRESS: Final = 5
-"""How many accounts one address may make in an hour, by default."""
 
 
 class Sample(NamedTuple):
     """What a hub takes at one moment."""
 
+    # By the monotonic clock, which all processes share.
     at: float
-    """By the monotonic clock, which all processes share."""
     resident: int
     disk: int
     cpu: float

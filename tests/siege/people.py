@@ -36,13 +36,13 @@ from tests.siege.wire import (
     request,
 )
 
+# How many people do what.
 GROUPS: Final = {"mail": 12, "talk": 8, "gateway": 6, "session": 3, "visit": 4}
-"""How many people do what."""
+# Seconds between two rounds of one person; within the rates that hold by default.
 PERIODS: Final = {"mail": 1.25, "talk": 1.5, "gateway": 0.2, "session": 0.5, "visit": 0.5}
-"""Seconds between two rounds of one person; within the rates that hold by default."""
 HEALTH_SECONDS: Final = 0.05
+# How long anyone waits for an answer.
 SECONDS: Final = 10.0
-"""How long anyone waits for an answer."""
 
 HANDLES: Final = [f"{group}{n}" for group, count in GROUPS.items() for n in range(count)]
 FAILED: Final = (*FAILURES, Refused, WebSocketException)

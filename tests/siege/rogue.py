@@ -41,6 +41,7 @@ def filled(piece: bytes) -> bytes:
     return piece * max(1, PORTION // len(piece))
 
 
+# What each tool begins its answer with, and then writes without end.
 HOSTILE: Final = {
     "chunks": (JSON + one_by_one(b'{"jsonrpc":"2.0","x":"'), filled(b"1\r\nx\r\n")),
     "comments": (EVENTS, chunk(filled(b":\n"))),
@@ -54,7 +55,6 @@ HOSTILE: Final = {
         chunk(filled(b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n')),
     ),
 }
-"""What each tool begins its answer with, and then writes without end."""
 
 
 async def read_request(reader: asyncio.StreamReader) -> Any:

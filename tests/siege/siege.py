@@ -29,16 +29,16 @@ from tests.siege.host import BACKENDS, ROOMS, Account, Host, Sample, helper, hos
 from tests.siege.wire import FAILURES, Line, Refused
 
 WARM_UP_SECONDS: Final = 5.0
+# After an attack, before everything must be as it was.
 REST_SECONDS: Final = 10.0
-"""After an attack, before everything must be as it was."""
 RECOVERY_SECONDS: Final = 10.0
 SAMPLE_SECONDS: Final = 0.25
+# The attack ends early when the hub takes more memory than this.
 RESIDENT_BYTES: Final = 3 << 30
-"""The attack ends early when the hub takes more memory than this."""
+# How long the write-ahead log may become.
 DISK_LOG: Final = 64 * MIB
-"""How long the write-ahead log may become."""
+# What everyone together may write in a second: a mebibyte for each of the attackers' two rooms.
 DISK_RATE: Final = 3 * MIB
-"""What everyone together may write in a second: a mebibyte for each of the attackers' two rooms."""
 VICTIM: Final = "mail0"
 
 

@@ -21,15 +21,15 @@ from tests.siege.host import BACKENDS, ROOMS, Host, Sample, helper, hosting
 from tests.siege.siege import ended, first_line
 from tests.siege.wire import FAILURES, Line, call, initialize
 
+# MiB a minute that memory may still grow in the last third.
 MAX_SLOPE: Final = 0.2
-"""MiB a minute that memory may still grow in the last third."""
 SAMPLE_SECONDS: Final = 5.0
+# Between two sessions that are opened and never closed.
 SESSION_SECONDS: Final = 3.0
-"""Between two sessions that are opened and never closed."""
+# Between two requests of one client that tries the edge.
 PAUSE_SECONDS: Final = 0.2
-"""Between two requests of one client that tries the edge."""
+# After which a hub closes a session that nobody uses, unless it is set otherwise.
 IDLE_SECONDS: Final = 1800
-"""After which a hub closes a session that nobody uses, unless it is set otherwise."""
 
 
 def slope(samples: Sequence[Sample]) -> float:

@@ -20,8 +20,8 @@ ACCEPT: Final = {
     "content-type": "application/json",
     "accept": "application/json, text/event-stream",
 }
+# How a request ends that got no answer; a timeout is an `OSError`.
 FAILURES: Final = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
-"""How a request ends that got no answer; a timeout is an `OSError`."""
 
 # A request that was given up may still be open in its session.
 _ids = itertools.count(1)

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import apsw
 
+# An offset and what was written there; nothing if the file was cut off there.
 Change: TypeAlias = tuple[int, bytes | None]
-"""An offset and what was written there; nothing if the file was cut off there."""
 
 SECTOR = 512
 

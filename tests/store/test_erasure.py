@@ -17,8 +17,8 @@ from folkmoot.store import SqliteStore, erasure
 from tests.amounts import few
 from tests.store.support import held, in_thread, insert, make_table, opened, rows, statement
 
+# Seconds after which the write-ahead log is emptied, in place of half a minute.
 SOON = 0.01
-"""Seconds after which the write-ahead log is emptied, in place of half a minute."""
 
 
 def secret(number: int) -> str:

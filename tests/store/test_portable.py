@@ -19,8 +19,8 @@ from folkmoot.store.schema import STEPS, load_schema
 
 SOURCE = Path(folkmoot.__file__).parent
 ENGINES = {"apsw", "sqlite3", "asyncpg"}
+# The store, and the bridge, which keeps a file of its own on its user's machine.
 OWN = ("store", "bridge")
-"""The store, and the bridge, which keeps a file of its own on its user's machine."""
 FRONT = {"folkmoot.store", "folkmoot.store.meta", "folkmoot.store.postgres"}
 
 SQL = re.compile(

@@ -25,8 +25,8 @@ from tests.store.support import (
     statement,
 )
 
+# Of four connections: one that writes, one of the loop, and two that read what takes long.
 MAX_PAGES_BYTES = 20 * 1024 * 1024
-"""Of four connections: one that writes, one of the loop, and two that read what takes long."""
 
 
 async def test_the_database_and_its_side_files_are_private(tmp_path):

@@ -29,6 +29,7 @@ def every_char_escaped(text: str, spell: str) -> str:
 
 
 INVITE = "q3Yt-_9ZkLm0PqRsTuVwXy"
+# What must not be seen, and the texts that it stands in.
 SURVIVORS = {
     HEX: [
         TOKEN, f"before{TOKEN}after", f"POST /mcp?names=safe&token={TOKEN}", "%73k_" + HEX,
@@ -75,7 +76,6 @@ SURVIVORS = {
     "er2": ["redis://user:hunt\ufeffer2@cache"],
     "à2": ["redis://user:huntà2@cache"],
 }  # fmt: skip
-"""What must not be seen, and the texts that it stands in."""
 
 
 @pytest.mark.parametrize(("secret", "text"), [(s, it) for s in SURVIVORS for it in SURVIVORS[s]])

@@ -166,8 +166,8 @@ async def test_what_was_not_begun_is_let_go_at_the_end(door):
 
 
 SOMAXCONN = int(Path("/proc/sys/net/core/somaxconn").read_text())
+# Where the system says of a listening socket how many wait in its queue, and how many may.
 UNACKED, SACKED = 24, 28
-"""Where the system says of a listening socket how many wait in its queue, and how many may."""
 
 
 def tcp_info(listening: socket.socket) -> bytes:

@@ -45,8 +45,8 @@ from tests.transports.websocket.support import (
 if TYPE_CHECKING:
     from picows import WSFrame, WSTransport
 
+# More bytes than the system's buffers of a connection hold.
 ENOUGH = 30_000_000
-"""More bytes than the system's buffers of a connection hold."""
 
 
 HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"

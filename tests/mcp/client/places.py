@@ -121,10 +121,10 @@ class Shaking:
         refusal: tuple[int, str] = (404, "Session not found"),
     ) -> None:
         self.place = Place(self.do)
+        # The sessions that it knows, and what opened them.
         self.opened: dict[str, Asked] = {}
-        """The sessions that it knows, and what opened them."""
+        # What wanted no answer.
         self.told: list[Any] = []
-        """What wanted no answer."""
         self._answer, self._offers, self._refusal = answer, offers or {}, refusal
 
     async def do(self, asked: Asked) -> None:

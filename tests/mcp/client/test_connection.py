@@ -24,8 +24,8 @@ from folkmoot.mcp.framing import EventReader
 
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain; x=y\r\n\r\nhi"
 NONE = Headers()
+# What the nth request gets, counted from nought; after nothing the connection is closed.
 Answers: TypeAlias = Callable[[int], bytes]
-"""What the nth request gets, counted from nought; after nothing the connection is closed."""
 
 
 class Raw:

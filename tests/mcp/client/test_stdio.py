@@ -37,13 +37,13 @@ from tests.mcp.server.played import until
 
 CLOCK = SystemClock()
 
+# Says every message back; what was a request comes as one.
 ECHO = """
 import sys
 for line in sys.stdin.buffer:
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 """
-"""Says every message back; what was a request comes as one."""
 
 SERVER = r"""
 import json, os, sys

@@ -18,14 +18,14 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 ADA = {"name": "ada", "version": "1"}
 BOX = {"name": "box", "version": "2"}
 OFFERED: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
+# What every request of a stateless client carries here.
 META: dict[str, Any] = {VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: OFFERED}
-"""What every request of a stateless client carries here."""
+# The capabilities of the servers here.
 TOLD: dict[str, Any] = {
     "tools": {"listChanged": True},
     "resources": {"subscribe": True, "listChanged": True},
     "logging": {},
 }
-"""The capabilities of the servers here."""
 
 Line = tuple[str, dict[str, Any]]
 

@@ -216,6 +216,7 @@ def test_a_request_refused_for_no_clear_reason_is_made_again_after_the_handshake
 
 OTHER = request(2, "tools/list", _meta=META)
 AGAIN = request(2, "server/discover", _meta=META)
+# Openings after which both sides speak the same era.
 SAME_ERA: dict[str, tuple[Line, ...]] = {
     "a typed result shows the stateless era": (
         *passed(LIST),
@@ -276,7 +277,6 @@ SAME_ERA: dict[str, tuple[Line, ...]] = {
         *returned(WELCOME),
     ),
 }
-"""Openings after which both sides speak the same era."""
 
 
 @pytest.mark.parametrize("how", SAME_ERA)

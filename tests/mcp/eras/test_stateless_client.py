@@ -108,8 +108,8 @@ def unknown_state(message_id: int | str) -> Line:
     return to_client(error(message_id, -32602, sentence))
 
 
+# A call that waits for the answer to a question.
 PARKED = (*begun(1), asks("q"), wanted(1, "s1"))
-"""A call that waits for the answer to a question."""
 
 
 def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own():

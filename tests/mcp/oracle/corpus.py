@@ -18,8 +18,8 @@ INFO = "io.modelcontextprotocol/clientInfo"
 META = {VERSION: STATELESS, INFO: {"name": "probe", "version": "1"}, CAPABILITIES: {}}
 APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 INBOX = "mmp://mailboxes/inbox"
+# The resource of the server behind the hub.
 NOTE = "demo://note/-/today"
-"""The resource of the server behind the hub."""
 NOTHING: Headers = MappingProxyType({})
 
 
@@ -28,14 +28,14 @@ class Case(NamedTuple):
 
     name: str
     body: bytes = b""
+    # What differs from the usual headers; None leaves one out.
     headers: Headers = NOTHING
-    """What differs from the usual headers; None leaves one out."""
+    # Headers that are sent once more.
     added: tuple[tuple[str, str], ...] = ()
-    """Headers that are sent once more."""
     method: str = "POST"
     before: tuple[Case, ...] = ()
+    # In a session that no other request uses.
     alone: bool = False
-    """In a session that no other request uses."""
 
 
 def request(method: Any, params: Any = None, id_: Any = 1, **more: Any) -> dict[str, Any]:
@@ -68,6 +68,7 @@ def completing(prompt: str, argument: Any) -> dict[str, Any]:
 WHOAMI = {"name": "msg_whoami"}
 
 
+# Messages; in the stateless era each that has the place for it says who asks.
 MESSAGES: dict[str, Any] = {
     # What servers do every day.
     "ping": request("ping"),
@@ -162,7 +163,6 @@ MESSAGES: dict[str, Any] = {
     "number": 7,
     "null": None,
 }
-"""Messages; in the stateless era each that has the place for it says who asks."""
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"msg_whoami"}}'
 ECHO = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"demo_echo","arguments":'
@@ -198,6 +198,7 @@ RAW: dict[str, bytes] = {
     "bytes: 5 MiB": ECHO + b'{"text":"' + b"x" * (5 << 20) + b'"}}}',
 }
 
+# Headers of a plain call.
 HEADERS: dict[str, Headers] = {
     "accept: JSON alone": {"accept": "application/json"},
     "accept: streams alone": {"accept": "text/event-stream"},
@@ -236,7 +237,6 @@ HEADERS: dict[str, Headers] = {
     "origin: null": {"origin": "null"},
     "last-event-id": {"last-event-id": "7"},
 }
-"""Headers of a plain call."""
 
 ADDED: dict[str, tuple[str, str]] = {
     "twice: accept": ("accept", "application/json"),
@@ -270,6 +270,7 @@ METAS: dict[str, Any] = {
 }
 
 REGION = {"text": "x", "region": "north"}
+# Calls of a tool that wants an argument in a header too.
 PARAMS: dict[str, tuple[Any, Headers]] = {
     "param: as in the arguments": (REGION, {"mcp-param-region": "north"}),
     "param: absent": (REGION, NOTHING),
@@ -278,8 +279,8 @@ PARAMS: dict[str, tuple[Any, Headers]] = {
     "param: not in the arguments": ({"text": "x"}, {"mcp-param-region": "north"}),
     "param: in neither": ({"text": "x"}, NOTHING),
 }
-"""Calls of a tool that wants an argument in a header too."""
 
+# What could begin a session.
 FIRST: dict[str, dict[str, Any]] = {
     **{
         f"initialize: {version}": initialize(version)
@@ -300,7 +301,6 @@ FIRST: dict[str, dict[str, Any]] = {
     "initialize: as a notification": {k: v for k, v in initialize().items() if k != "id"},
     "initialize: batch": [initialize()],  # type: ignore[dict-item]
 }
-"""What could begin a session."""
 
 
 def encoded(message: Any) -> bytes:

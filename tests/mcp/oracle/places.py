@@ -35,10 +35,11 @@ from tests.peers.servers import Place as Address
 
 SECONDS = 60.0
 BOTH = "application/json, text/event-stream"
+# Methods whose subject a header names.
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods whose subject a header names."""
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+# The tools behind the hub.
 SCHEMAS: dict[str, dict[str, Any]] = {
     "echo": TEXT,
     "fail": {"type": "object"},
@@ -47,9 +48,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
     },
 }
-"""The tools behind the hub."""
+# Tools of the hub's own that the corpus names; to the SDK's server they are like all others.
 OWN = ("msg_whoami", "msg_inbox", "msg_send")
-"""Tools of the hub's own that the corpus names; to the SDK's server they are like all others."""
 GREET = types.Prompt(name="greet", arguments=[types.PromptArgument(name="who", required=True)])
 
 

@@ -28,6 +28,7 @@ TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
 ANY: dict[str, Any] = {"type": "object"}
 REGION = {"type": "string", "x-mcp-header": "Region"}
 COUNT = {"type": "integer", "x-mcp-header": "Count"}
+# Of tools that want some arguments repeated in headers.
 SCHEMAS: dict[str, dict[str, Any]] = {
     "ship": {
         "type": "object",
@@ -37,7 +38,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         },
     }
 }
-"""Of tools that want some arguments repeated in headers."""
 
 
 NAMED = {"serverInfo": {"name": "played", "version": "1"}}

@@ -37,8 +37,8 @@ class Opened(NamedTuple):
     url: str
     http: httpx2.AsyncClient
     events: Events
+    # Where the client sends its messages.
     place: str
-    """Where the client sends its messages."""
 
     async def ask(self, method: str, path: str, *given: Any) -> httpx2.Response:
         return await Http(self.url + path, self.http).ask(method, *given)

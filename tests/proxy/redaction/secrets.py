@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from folkmoot.core.message import ProtocolMessage, Request, decode_message
 from folkmoot.proxy.redaction import TapeRedactor
 
+# For properties that need fewer examples than others; in the deep tier that is still many.
 SOME = settings(max_examples=settings().max_examples // 3)
-"""For properties that need fewer examples than others; in the deep tier that is still many."""
 
 KEY = b"a key of thirty-two random bytes"
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -36,15 +36,15 @@ TOKENS = st.one_of(
     ),
 )
 CODES = st.tuples(*[_random(WORDS, 4)] * 3).map("-".join)
+# Secrets that show by their form wherever they stand.
 FORMED = TOKENS | CODES
-"""Secrets that show by their form wherever they stand."""
 
+# Secrets that only their name tells.
 PASSWORDS = st.text(
     st.characters(min_codepoint=33, max_codepoint=0x24F, exclude_categories=["Cs", "Cc", "Zs"]),
     min_size=10,
     max_size=20,
 ).map(lambda text: f"p{text}w")
-"""Secrets that only their name tells."""
 
 
 def redactor(**options: Any) -> TapeRedactor:

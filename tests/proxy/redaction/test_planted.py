@@ -40,6 +40,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+# Places where a secret must show by its form.
 TEXTS: list[Plant] = [
     lambda s: s,
     lambda s: f"It is {s}.",
@@ -52,8 +53,8 @@ TEXTS: list[Plant] = [
     lambda s: {s: "as a name"},
     lambda s: {"headers": [{"name": "x", "value": s}]},
 ]
-"""Places where a secret must show by its form."""
 
+# Places where a secret may look like anything.
 NAMED: list[Plant] = [
     lambda s: {"token": s},
     lambda s: {"apiKey": s, "other": 1},
@@ -64,15 +65,14 @@ NAMED: list[Plant] = [
     lambda s: {"recovery_code": s},
     lambda s: {"authorization": f"Basic {s}"},
 ]
-"""Places where a secret may look like anything."""
 
+# As itself, and as JSON in a string, up to three strings deep.
 WRAPPED: list[Plant] = [
     lambda v: v,
     json.dumps,
     lambda v: json.dumps({"a": json.dumps(v)}),
     lambda v: json.dumps({"a": [json.dumps({"b": json.dumps(v, indent=1)})]}, indent=2),
 ]
-"""As itself, and as JSON in a string, up to three strings deep."""
 
 BODIES: list[Plant] = [
     lambda v: {"id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {"x": v}}},

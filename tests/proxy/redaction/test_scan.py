@@ -33,6 +33,7 @@ FOUND = st.one_of(
         and "(?<" not in (pattern := LOOK_BEHIND.sub("", form.pattern.pattern))
     ]
 )  # fmt: skip
+# Of which names of secrets are made, and what looks like them.
 PIECES = st.sampled_from(
     [
         *(word for name in (*NAMES, *LAST_WORDS) for word in name.split("_")),
@@ -40,7 +41,6 @@ PIECES = st.sampled_from(
         *("_", "-", ".", " ", '"', "\\", "/", "é", "\u200b", "\ud83d", "1"),
     ]
 )
-"""Of which names of secrets are made, and what looks like them."""
 
 
 @SOME
@@ -95,6 +95,7 @@ def test_everyday_messages_are_not_suspicious():
 
 
 KNOWN = 'ab/cd"efà€ghij'
+# Texts with what JSON spells in ways of its own, and with what some take for a space.
 TEXTS = st.lists(
     st.sampled_from(
         [
@@ -106,7 +107,6 @@ TEXTS = st.lists(
     ),
     max_size=8,
 ).map("".join)
-"""Texts with what JSON spells in ways of its own, and with what some take for a space."""
 
 
 def _written(text: str, raw: bytes) -> list[Any]:

@@ -115,5 +115,5 @@ def record(path: Path, *script: Said) -> Path:
     return path
 
 
+# What an interceptor said came over no transport.
 MADE = {"transport": UNKNOWN}
-"""What an interceptor said came over no transport."""

@@ -119,11 +119,11 @@ verdicts = st.sampled_from(
 )
 carried = st.tuples(envelopes, st.none() | messages(), verdicts, TEXT).map(lambda x: Carried(*x))
 conversations = st.lists(carried, max_size=2)
+# Messages of which nothing is known but what they say.
 plain = st.lists(
     messages().map(lambda message: Carried(MessageEnvelope.new(message, TimingContext(1.0, 2.0)))),
     max_size=3,
 )
-"""Messages of which nothing is known but what they say."""
 
 
 def opened(path: Path, **more: Any) -> TapeRecorder:

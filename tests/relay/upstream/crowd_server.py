@@ -28,8 +28,8 @@ class CrowdServer:
 
     def __init__(self, era: str, seed: int = 1) -> None:
         self.era = era
+        # Questions that were answered although nobody waited for their call.
         self.wrong: list[str] = []
-        """Questions that were answered although nobody waited for their call."""
         self._random = random.Random(seed)
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._working: dict[Any, asyncio.Event] = {}

@@ -81,11 +81,11 @@ class Caller:
 
     def __init__(self, backend: LiveBackend, number: int, leaving: float) -> None:
         self.name = f"caller{number}"
+        # Questions that nobody was asked, since the server could not say whose they were.
         self.refused = 0
-        """Questions that nobody was asked, since the server could not say whose they were."""
         self._backend = backend
+        # How often the caller leaves before the answer.
         self._leaving = leaving
-        """How often the caller leaves before the answer."""
         self._random = Random(number)
 
     async def call(self, number: int, *, exactly: bool) -> None:

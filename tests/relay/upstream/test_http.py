@@ -286,8 +286,8 @@ class Late(Shaking):
 
     def __init__(self) -> None:
         super().__init__(self._call, OFFERS)
+        # The stream of the session.
         self.stream: list[Asked] = []
-        """The stream of the session."""
 
     async def do(self, asked: Asked) -> None:
         if asked.method == "GET":

@@ -64,10 +64,10 @@ class Play:
         self.waiting: list[Effect] = []
         self.stored: list[Append] = []
         self.rebuilds = True
+        # Who may come in and is not here, by name.
         self.absent: dict[str, Known] = {}
-        """Who may come in and is not here, by name."""
+        # The ids and names that were looked up, in order.
         self.looked_up: list[str] = []
-        """The ids and names that were looked up, in order."""
         for name in present:
             self._take(joins(name)(self))
             self.waiting.clear()

@@ -58,15 +58,15 @@ ATOMS = {
     "pause": "participant.pause",
     "resume": "participant.resume",
 }
+# Who holds the one holds the other too.
 WIDER = {"read-files": "read"}
-"""Who holds the one holds the other too."""
 SECONDS = {"request_seconds": 300.0, "progress_seconds": 700.0, "proposal_seconds": 3600.0}
 REQUEST_SECONDS, PROGRESS_SECONDS, PROPOSAL_SECONDS = SECONDS.values()
 RETURN_SECONDS = 30
 
 names = st.sampled_from(NAMES)
+# Whoever does what mostly an owner may.
 actors = st.sampled_from((*NAMES, OWNER, OWNER))
-"""Whoever does what mostly an owner may."""
 atoms = st.sampled_from(sorted(ATOMS))
 tools = st.sampled_from(["read", "write"])
 values = st.sampled_from([1, 1.0, True, "1"])
@@ -127,13 +127,13 @@ class RoomRules(RuleBasedStateMachine):
         self.answered: dict[str, Asked] = {}
         self.proposed: dict[str, Proposed] = {}
         self.given: list[Given] = []
+        # The connections that offer tools, by their ids, the newest last.
         self.offering: dict[str, dict[str, str]] = {name: {} for name in NAMES}
-        """The connections that offer tools, by their ids, the newest last."""
         self.paused: set[str] = set()
+        # Those of the paused whom the guard holds.
         self.looped: set[str] = set()
-        """Those of the paused whom the guard holds."""
+        # Who of the agents chatted since a person did.
         self.run: list[str] = []
-        """Who of the agents chatted since a person did."""
         self.sent = 0
 
     @initialize()

@@ -117,10 +117,10 @@ class Demo:
         self.asked: list[UpstreamRequest] = []
         self.cancelled: list[UpstreamRequest] = []
         self.watched: dict[str, list[Callable[[], None]]] = {}
+        # What it lists beside its tools.
         self.listed: dict[str, Any] = {}
-        """What it lists beside its tools."""
+        # What it makes of anything but a tool call.
         self.other: Doing = anything
-        """What it makes of anything but a tool call."""
 
     def inventory(self, **more: Any) -> Inventory:
         """What it lists."""

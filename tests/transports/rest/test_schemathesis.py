@@ -21,8 +21,8 @@ from tests.transports.rest.support import House, house
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 IN_A_ROOM = '"path.room" = "planning"\n'
 
+# Without its account everything after would be refused, and a stream of events has no end.
 STAY = ("--exclude-operation-id", "deleteAccount", "--exclude-operation-id", "followEvents")
-"""Without its account everything after would be refused, and a stream of events has no end."""
 
 WAYS = [
     pytest.param("", STAY, id="any-room"),
