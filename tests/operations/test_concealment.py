@@ -183,7 +183,6 @@ async def test_a_stopped_call_has_no_secret_in_the_audit_log(tmp_path, caplog):
 def shown_and_left(message: Any, change: Any) -> tuple[Any, Any]:
     """What interceptors see of a message, and what goes on once one of them changed it."""
     concealed = conceal(envelope(message))
-    assert concealed is not None
     shown = concealed.envelope.message
     return shown, concealed.reveal(concealed.envelope.with_message(change(shown))).message
 

@@ -24,7 +24,6 @@ ARGUMENTS = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=10), JSON, 
 
 def refused(name: str, arguments: Any) -> str:
     tool = CATALOGUE.find(name)
-    assert tool is not None
     with pytest.raises(e.ArgumentInvalid) as error:
         decode(tool.takes, arguments)
     return error.value.message
@@ -67,7 +66,6 @@ def test_what_lies_too_deep_or_cannot_be_json_is_refused_however_deep_it_lies():
 @pytest.mark.requirement("mcp.argument-errors")
 def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact():
     tool = CATALOGUE.find("msg/inbox")
-    assert tool is not None
     assert decode(tool.takes, {"before": 50.0, "limit": 2.0}) == decode(
         tool.takes, {"before": 50, "limit": 2}
     )

@@ -59,7 +59,6 @@ class Someone:
 
         caller = Caller(account=self.account, awaited=self.leaving, confirm=confirm)
         row = CATALOGUE.named(tool)
-        assert row is not None
         where = {"room": "square"} if "room" in row.schema["properties"] else {}
         result = await self.office.tools.call(row, where | arguments, caller)
         return json.loads(result.text()), result.is_error

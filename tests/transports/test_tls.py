@@ -21,7 +21,6 @@ def made(certificate: Path | str, key: Path | str) -> TlsSettings:
 def test_a_certificate_and_its_key_are_taken_from_tls_1_2_on(tmp_path):
     assert load_tls(TlsSettings()) is None
     context = load_tls(made(*certificate(tmp_path)))
-    assert context is not None
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
@@ -52,7 +51,6 @@ def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(tmp_
     assert load_ca(ClusterSettings()) is None
     chain, key = certificate(tmp_path)
     context = load_ca(ClusterSettings(ca_file=str(chain)))
-    assert context is not None
     assert context.verify_mode is ssl.CERT_REQUIRED
     for path, told in ((tmp_path / "none.pem", "there is no file"), (key, "has no certificates")):
         with pytest.raises(e.SettingsError, match=f"cluster.ca_file: .*{told}"):

@@ -45,7 +45,6 @@ def test_the_pages_name_the_manifest_and_allow_one_worker():
 
 def shells(script: str) -> list[dict[str, Any]]:
     found = re.match(r'const BUILD = "[0-9a-f]{16}", SHELLS = (.*);\n', script)
-    assert found is not None
     listed: list[dict[str, Any]] = json.loads(found[1])
     return listed
 

@@ -217,7 +217,6 @@ async def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_rea
 ):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     budget = hub.hub.mcp._server.streams
-    assert budget is not None
     budget.seconds = 0.05
     alice, bob = await hub.people("alice", "bob")
     wire = await wired(hub, bob)

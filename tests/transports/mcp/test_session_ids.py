@@ -26,7 +26,6 @@ def test_an_id_says_what_it_was_made_of_and_is_short(shown_hash, capabilities):
     assert len(session_id) <= MAX_SESSION_ID
     assert session_id.replace("-", "").replace("_", "").isalnum()
     said = ids.open(session_id)
-    assert said is not None
     assert (said.born, said.shown_hash, said.version) == (7, shown_hash, VERSION)
     assert said.boot_id == ids.boot_id
     assert bool(said.capabilities) is complete
