@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,13 +14,13 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from folkmoot.bridge.crypto import decode
 from folkmoot.bridge.keys import KeyStore
 from folkmoot.cli.client import HubClient
 from tests.harness import run
 from tests.mcp_harness import ERAS
-from tests.peers.clients import forked_client
 from tests.process import Process, environment
 
 PART = 1 << 22
@@ -76,7 +77,10 @@ class Home:
 
     def client(self, era: str, errors: Any) -> Client:
         """The SDK's client, which starts the bridge."""
-        return Client(forked_client(["bridge"], env=self.env, errors=errors), mode=ERAS[era])
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "folkmoot", "bridge"], env=self.env
+        )
+        return Client(stdio_client(command, errlog=errors), mode=ERAS[era])
 
     def private_key(self) -> bytes:
         keys = KeyStore(self.folder / "device-keys.json").find(self.hub, self.handle)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-import anyio
 import httpx2
 import mcp_types as types
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
 
-from tests.forge.forked import Forked
 from tests.peers.servers import Place
 from tests.process import environment
 
@@ -105,59 +101,9 @@ async def _transport(place: Place) -> AsyncIterator[Any]:
             yield streamable_http_client(place.url, http_client=http)
 
 
-@asynccontextmanager
-async def forked_client(
-    arguments: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    errors: int | IO[str] = subprocess.DEVNULL,
-) -> AsyncIterator[Any]:
-    """`folkmoot` on standard input and output, as a transport; it ends when its input does."""
-    said, hears = anyio.create_memory_object_stream[Any](0)
-    says, heard = anyio.create_memory_object_stream[Any](0)
-    child = Forked(
-        arguments,
-        env=environment() if env is None else env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-    )
-    reader = asyncio.StreamReader(MOST)
-    loop = asyncio.get_running_loop()
-    protocol = asyncio.StreamReaderProtocol(reader)
-    from_child, _ = await loop.connect_read_pipe(lambda: protocol, child.stdout)
-    to_child, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
-
-    async def read() -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for line in reader:
-                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                await said.send(SessionMessage(message))
-
-    async def write() -> None:
-        async for each in heard:
-            told = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-            to_child.write(told.encode() + b"\n")
-
-    try:
-        async with anyio.create_task_group() as tasks, said, hears, says, heard:
-            tasks.start_soon(read)
-            tasks.start_soon(write)
-            yield hears, says
-            tasks.cancel_scope.cancel()
-        to_child.close()
-        assert await asyncio.to_thread(child.wait, SECONDS) == 0
-    finally:
-        for transport in (to_child, from_child):
-            transport.close()
-        child.kill()
-        child.wait()
-
-
 def _http(
     headers: dict[str, str] | None = None, timeout: Any = SECONDS, auth: Any = None
 ) -> httpx2.AsyncClient:
-    # Without certificates, which take longer to load than most tests to run.
     return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=False)
 
 
