@@ -120,7 +120,7 @@ class Meeting:
     ) -> Answer:
         """One request to `/mcp` without any client library."""
         named = {**BOTH, **(headers or {})}
-        async with httpx2.AsyncClient(verify=False) as http:
+        async with httpx2.AsyncClient(verify=False, timeout=90) as http:
             answer = await http.request(
                 method, f"{self.url}{query}", headers=named, content=body or None
             )

@@ -334,9 +334,9 @@ async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path):
 
 async def test_ids_are_looked_up_together_and_each_has_its_last_message(store):
     one, two = [await store.room(name) for name in ("one", "two")]
-    await store.say(one, [said(1), said(2, account=None), said(3, id="m1")])
+    await store.say(one, [said(1), said(2, account=None), said(3, id="m1", account="a2")])
     ids = ["m1", "m2", "m3"]
-    found = {"m1": (3, "a1"), "m2": (2, None), "m3": None}
+    found = {"m1": (3, "a2"), "m2": (2, None), "m3": None}
     assert await store.used(one, ids) == found
     await store.write(queries_messages.trim, one.id, 2, 10)
     assert await store.used(one, ids) == found

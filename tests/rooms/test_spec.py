@@ -59,13 +59,13 @@ def test_no_room_can_have_this_name(name):
 
 
 INVALID: dict[str, list[Any]] = {
-    "access": ["public", None],
+    "access": ["public", None, ["open"]],
     "capabilities": ["chat.*", ["chat.*"] * 65],
     "grants": [[], None, {"no handle": []}, {"a1": [], "@A1": []}, {"a1": None, "bob": []}],
     "grants.alice": ["*"],
     "policy": [None, [1]],
     "policy.colour": ["red"],
-    "policy.quorum": [0, 1_001, 1.5, True],
+    "policy.quorum": [0, 1_001, 1.5, True, "1"],
     "policy.proposal_seconds": [-1],
     "policy.request_seconds": [86_401],
     "policy.keep_messages": [-1],

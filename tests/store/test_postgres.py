@@ -407,7 +407,7 @@ async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(op
     pausing = asyncio.ensure_future(store.write(paused))
     await begun.wait()
     async with asyncio.timeout(60):
-        await other.write(statement("UPDATE counts SET value = 10"))
+        await other.write(statement("UPDATE counts SET value = value + 10"))
     free.set()
     # When it goes on, its unit is run again from its start.
     await pausing

@@ -49,12 +49,13 @@ def comes(name: str = "github") -> Expectation:
     return stored("system.presence.join", payload={"participant": shown})
 
 
-def asks(id_: str, by: str, *to: str, **payload: Any) -> Expectation:
+def asks(id_: str, by: str, *to: str) -> Expectation:
     def expect(play: Play, effect: Effect) -> None:
         assert isinstance(effect, AskBackend), effect
         assert (effect.id, effect.by, effect.to) == (id_, f"account-{by}", to or (by,))
         assert effect.backend == backend_principal("github")
-        assert effect.kind == f"mcp.response.tools/call:{effect.payload['params']['name']}"
+        assert effect.kind == f"mcp.response.tools/call:{TOOL}"
+        assert effect.payload["params"]["name"] == TOOL
 
     return expect
 

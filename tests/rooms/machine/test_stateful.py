@@ -23,7 +23,6 @@ from tests.rooms.machine.playbook import (
     SETTINGS,
     Envelope,
     Play,
-    Step,
     answer,
     begin,
     call,
@@ -174,20 +173,15 @@ class RoomRules(RuleBasedStateMachine):
         latest = list(table.items())[-8:]
         return latest[at % len(latest)] if latest else ("m0", None)
 
-    def do(self, step: Step) -> None:
-        """Let something happen, whatever comes of it."""
-        self.play >> step
-        self.play.waiting.clear()
-
     @rule(name=names)
     def comes(self, name: str) -> None:
-        self.do(joins(name, who=who(name)))
+        self.play.ignore(joins(name, who=who(name)))
         self.here.add(name)
 
     @rule(name=names)
     def goes(self, name: str) -> None:
         for connection in (*self.offering[name].values(), name):
-            self.do(leaves(connection))
+            self.play.ignore(leaves(connection))
         self._gone(name)
 
     @precondition(lambda self: self.here)
@@ -197,7 +191,7 @@ class RoomRules(RuleBasedStateMachine):
             return
         self.sent += 1
         connection = f"{name}-{self.sent}"
-        self.do(joins(name, connection, who=who(name), conn=conn, serve=True))
+        self.play.ignore(joins(name, connection, who=who(name), conn=conn, serve=True))
         self.offering[name].pop(conn, None)
         self.offering[name][conn] = connection
         for one in self.asked.values():
@@ -208,7 +202,7 @@ class RoomRules(RuleBasedStateMachine):
     def a_connection_ends(self, name: str, conn: str) -> None:
         connection = self.offering[name].pop(conn, None)
         if connection is not None:
-            self.do(leaves(connection))
+            self.play.ignore(leaves(connection))
             self._away(name, conn)
 
     def _away(self, name: str, conn: str | None = None) -> None:
@@ -235,7 +229,7 @@ class RoomRules(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1, 299, 3599]))
     def time_goes_by(self, seconds: int) -> None:
-        self.do(waits(seconds))
+        self.play.ignore(waits(seconds))
         now = self.play.now
         self.asked = {id_: one for id_, one in self.asked.items() if one.until > now}
         for one in self.proposed.values():

@@ -302,8 +302,9 @@ async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there
         async with hearing(again) as heard:
             gateway = there.hub.behind.gateway
             gateway.attach(backend)
-            await gateway.arrived("demo", backend.inventory())
+            # First: what may not be watched when it arrives is tried again only when lists change.
             await settle(there, everyone=True)
+            await gateway.arrived("demo", backend.inventory())
             await until(lambda: backend.watched)
             backend.change("notes://a")
             await until(lambda: (UPDATED, NOTE) in heard.all)

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
+
+import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.operations.call import StreamEvent
+from folkmoot.operations.call import Caller, StreamEvent
 from folkmoot.transports.answers import refused
-from folkmoot.transports.event_streams import outcome, written
+from folkmoot.transports.event_streams import progressing, written
+from folkmoot.transports.resource import WaitingCallers
 from tests.harness import ask
 from tests.transports.rest.support import ROOMS
 
@@ -19,10 +23,29 @@ def test_a_failure_of_the_hubs_own_is_told_without_its_particulars():
     assert "secret" not in told["message"]
 
 
-async def test_what_fails_while_its_progress_is_told_is_an_event_without_its_particulars():
-    working = asyncio.get_running_loop().create_future()
-    working.set_exception(e.DiskFull("No room is left in /srv/secret."))
-    error = written(outcome(working, whole=False)).decode()
+async def climbed(steps: int) -> str:
+    """What someone is told of a long call that fails after so many steps."""
+    caller, sent = Caller(), []
+
+    async def climb() -> Any:
+        for number in range(steps):
+            caller.progress(number)
+        raise e.DiskFull("No room is left in /srv/secret.")
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    receive = asyncio.Event().wait
+    answer = await progressing(climb(), caller, WaitingCallers(), receive)
+    await answer({"type": "http", "method": "POST"}, receive, send)
+    return b"".join(sent).decode()
+
+
+async def test_what_fails_before_any_progress_has_its_status_and_later_an_event():
+    with pytest.raises(e.DiskFull):
+        await climbed(0)
+    *steps, error, rest = (await climbed(2)).split("\n\n")
+    assert (steps, rest) == ([f"event: progress\ndata: {number}" for number in range(2)], "")
     assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
     assert "secret" not in error
     assert written(StreamEvent(7, "step", "1")) == b"id: 1\nevent: step\ndata: 7\n\n"
