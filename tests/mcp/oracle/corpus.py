@@ -96,6 +96,9 @@ MESSAGES: dict[str, Any] = {
     "listen for nothing": request("subscriptions/listen", {"notifications": {}}),
     "notification: initialized": notice("notifications/initialized"),
     "notification: cancelled, of no request": notice("notifications/cancelled", requestId=999),
+    "notification: cancelled, of nothing that is an id": notice(
+        "notifications/cancelled", requestId=[999]
+    ),
     "notification: progress with no token": notice("notifications/progress", progress=1),
     "notification: unknown": notice("notifications/nobody/knows"),
     "notification with null params": notice("notifications/initialized") | {"params": None},
@@ -202,6 +205,7 @@ HEADERS: dict[str, Headers] = {
     "accept: JSON alone": {"accept": "application/json"},
     "accept: streams alone": {"accept": "text/event-stream"},
     "accept: everything": {"accept": "*/*"},
+    "accept: kinds of everything": {"accept": "application/*, text/*"},
     "accept: with weights": {"accept": "application/json;q=0.9, text/event-stream;q=0.1"},
     "accept: capitals": {"accept": "APPLICATION/JSON, TEXT/EVENT-STREAM"},
     "accept: neither": {"accept": "text/html"},
@@ -252,6 +256,7 @@ METAS: dict[str, Any] = {
     "meta: null": None,
     "meta: list": [],
     "meta: version alone": {VERSION: STATELESS},
+    "meta: capabilities alone": {CAPABILITIES: {}},
     "meta: no client": {VERSION: STATELESS, CAPABILITIES: {}},
     "meta: version of the handshake era": {**META, VERSION: HANDSHAKE},
     "meta: version nobody knows": {**META, VERSION: "2099-01-01"},
