@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 from starlette.routing import BaseRoute
@@ -26,9 +26,6 @@ from folkmoot.transports.http import build
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
 from folkmoot.web.pages import Pages
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 
