@@ -91,6 +91,7 @@ MESSAGES: dict[str, Any] = {
     "complete an argument": completing("demo_greet", {"name": "who", "value": "A"}),
     "subscribe": request("resources/subscribe", {"uri": INBOX}),
     "unsubscribe": request("resources/unsubscribe", {"uri": INBOX}),
+    "unsubscribe from what was never subscribed": request("resources/unsubscribe", {"uri": NOTE}),
     "set the log level": request("logging/setLevel", {"level": "warning"}),
     "discover": request("server/discover"),
     "listen for nothing": request("subscriptions/listen", {"notifications": {}}),
