@@ -150,10 +150,11 @@ async def test_a_query_that_means_nothing_is_refused(hub):
 async def test_a_session_is_offered_the_apps_that_discovery_offers(hub):
     message, headers = modern("server/discover")
     found = (await hub.post(message, headers=headers)).json()["result"]
-    for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
+    for version in ("2025-11-25", "2025-06-18", "2025-03-26", "1999-01-01"):
         opening = {**INITIALIZE["params"], "protocolVersion": version}
         opened = sse_json(await hub.post({**INITIALIZE, "params": opening}))["result"]
-        assert opened["protocolVersion"] == version
+        # Whoever names a version that is not spoken is offered the newest.
+        assert opened["protocolVersion"] == {"1999-01-01": "2025-11-25"}.get(version, version)
         assert opened["capabilities"]["extensions"] == OFFERED
         assert found["capabilities"]["extensions"] == {**OFFERED, **TASKS}
 

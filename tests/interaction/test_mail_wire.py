@@ -338,8 +338,9 @@ PLACES: list[tuple[str, ...]] = [
     ("params", "_meta", CAPABILITIES),
 ]
 VALUES: list[Any] = [
-    *(None, True, 0, -1, 2**70, 1.5, -0.0, "", "2.0", "\u0000", "msg_whoami", "msg/inbox"),
-    *("tools/call", [], [None], [1, ["x", {}]], {}, {"x": None}, {"name": {"msg_whoami": [0]}}),
+    *(None, True, 0, -1, 2**70, -(2**70), 1.5, -0.0, 1e308),
+    *("", "2.0", "\u0000", "🦉", "msg_whoami", "msg/inbox", "tools/call"),
+    *([], [None], [1, ["x", {}]], {}, {"x": None}, {"name": {"msg_whoami": [0]}}),
 ]
 
 

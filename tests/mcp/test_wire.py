@@ -38,6 +38,10 @@ def spelled_in(text: str) -> set[str]:
 
 
 def test_no_other_file_spells_a_name_of_mcp():
+    seen = spelled_in(
+        'A = "tools/call"\nB = (b"mcp-session-id",)\nC = {"Mcp-Name": 1}\n"""ping me"""'
+    )
+    assert seen == {"tools/call", "mcp-session-id", "Mcp-Name"}
     spelled = {}
     for path in sorted(SOURCE.rglob("*.py")):
         where = path.relative_to(SOURCE)

@@ -17,7 +17,7 @@ from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped
 from folkmoot.mcp.server.sessions import HandshakeSession, known
 from folkmoot.mcp.wire import VERSION_KEY
 from tests.harness import Answer
-from tests.mcp_harness import META, Meeting, modern
+from tests.mcp_harness import INITIALIZE, META, Meeting, modern
 
 
 async def call(hub: Meeting, **meta: Any) -> Answer:
@@ -103,3 +103,16 @@ async def test_a_session_that_ended_while_a_request_came_is_not_found():
     visit: Any = SimpleNamespace(session=session)
     with pytest.raises(e.SessionNotFound):
         known(visit)
+
+
+async def test_a_session_that_ended_while_it_was_agreed_on_anew_is_not_found(hub):
+    opened = await hub.post(INITIALIZE)
+    [session] = hub.hub.mcp._sessions._sessions.values()
+
+    async def ending(asked: McpRequest) -> McpAnswer:
+        session.end()
+        return McpAnswer({})
+
+    hub.hub.mcp._server.service = Service(ending)
+    named = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    assert (await hub.post(INITIALIZE, headers=named)).status == 404
