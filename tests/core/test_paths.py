@@ -96,9 +96,7 @@ DOTS = (
         (
             "https://example.com/docs/",
             True,
-            [
-                *("https://example.com/docs/a?b=../c", "HTTPS://EXAMPLE.com/docs/a"),
-            ],
+            ["https://example.com/docs/a?b=../c", "HTTPS://EXAMPLE.com/docs/a"],
         ),
         (
             "https://example.com/docs/",

@@ -84,7 +84,7 @@ class Mail:
         """Count what both sides have of it: everything acknowledged, and nothing twice."""
         copies: list[tuple[str, str]] = []
         for token in tokens.values():
-            async with Line(port, token) as line:
+            async with Line(port, token, seconds=SECONDS) as line:
                 found, _ = await threads(line)
                 copies += [one for one in found if one[1] in self.attempted]
         counted = Counter(copies)

@@ -144,7 +144,7 @@ async def whole(host: Host, victim: Account) -> tuple[bool, bool]:
     """Whether the hub is ready, and whether the owner of an attacked account can recover it."""
     ready = await host.is_ready()
     given = {"handle": victim.handle, "recovery_code": victim.recovery_code}
-    async with Line(host.port) as line:
+    async with Line(host.port, seconds=people.SECONDS) as line:
         try:
             return ready, bool(await line.call("msg_recover", **given))
         except (*FAILURES, Refused):
