@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_719,
     "web": 819,
 }
-MOST_TESTS = 90_500
+MOST_TESTS = 80_000
 
 
 def code_lines(text: str) -> int:
@@ -83,19 +83,6 @@ def test_no_package_weighs_more_than_it_did():
 @pytest.mark.long
 def test_the_tests_weigh_no_more_than_they_did():
     assert weight_of_tests() <= MOST_TESTS
-
-
-def test_only_code_is_weighed():
-    text = [
-        '"""Prose."""',
-        "import os",
-        "",
-        "class A:",
-        '    """Two lines',
-        '    of it."""',
-        "    # Why.",
-    ]
-    assert code_lines("\n".join([*text, "    b = (", "        1", "    )"])) == 4
 
 
 if __name__ == "__main__":

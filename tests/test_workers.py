@@ -75,20 +75,3 @@ def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path):
     assert sorted(int(line) for line in wrote if line.isdecimal()) == list(range(40))
     # What each of them printed is its own, and nobody else's.
     assert output.count("said by 4 ") == 1
-
-
-@pytest.mark.long
-def test_the_first_failure_may_end_the_run(tmp_path):
-    status, output, wrote = run(tmp_path, "assert False", "-x")
-    assert status == pytest.ExitCode.TESTS_FAILED, output
-    assert "stopping after 1 failures" in output
-    assert len(wrote) < 40
-
-
-@pytest.mark.long
-def test_a_test_that_takes_too_long_is_told_as_such(tmp_path):
-    fault = "if number == 3: signal.pause()"
-    status, output, _ = run(tmp_path, fault, "-p", "pytest_timeout", "--timeout", "10")
-    assert status == pytest.ExitCode.TESTS_FAILED, output
-    assert "1 failed, 39 passed" in output
-    assert "Timeout (>10.0s)" in output
