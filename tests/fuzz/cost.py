@@ -255,7 +255,12 @@ def chunked(rng: random.Random) -> Case:
 
 def value_of(rng: random.Random) -> Callable[[int], Any]:
     """A way to make a JSON value of about so many bytes."""
-    fill, depth = text(rng), rng.randrange(2, 50)
+    words, depth = text(rng), rng.randrange(2, 50)
+    # JSON writes some characters in twelve.
+    longer = len(json.dumps(words(100))) / 102
+
+    def fill(length: int) -> str:
+        return words(max(1, int(length / longer)))
 
     def nested(length: int) -> Any:
         inner: Any = fill(length)
