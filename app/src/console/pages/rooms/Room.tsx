@@ -95,6 +95,7 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
   const [trouble, setTrouble] = useState("");
 
   useEffect(() => {
+    let over = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const begin = async () => {
       try {
@@ -106,6 +107,7 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
         if (to && !isNumber(to)) await stream.jumpToId(to);
         else if (!to && isFiltering(filter)) await stream.reload();
       } catch (error) {
+        if (over) return;
         setTrouble(sentence(error));
         timer = setTimeout(() => void begin(), AGAIN_MS);
       }
@@ -121,6 +123,7 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
     addEventListener("online", hurry);
     document.addEventListener("visibilitychange", hurry);
     return () => {
+      over = true;
       clearTimeout(timer);
       stream.stop();
       removeEventListener("hashchange", moved);

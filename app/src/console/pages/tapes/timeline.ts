@@ -145,17 +145,23 @@ export function useTimeline(path: string, filter: Filter, start: Start, follow: 
   const live = follow && shown.recording && shown.atEnd && !state.error;
   useEffect(() => {
     if (!live) return;
+    let over = false;
     let wait = SOON_MS;
     let timer: ReturnType<typeof setTimeout>;
     const again = async () => {
       const last = latest.current.rows.at(-1)?.offset;
       if (!document.hidden && !busy.current) await later(true);
+      // Another filter can have been set meanwhile: this one must not go on asking with the old one.
+      if (over) return;
       const came = latest.current.rows.at(-1)?.offset !== last;
       wait = came ? SOON_MS : Math.min(SELDOM_MS, wait * 1.5);
       timer = setTimeout(() => void again(), wait);
     };
     timer = setTimeout(() => void again(), wait);
-    return () => clearTimeout(timer);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
   }, [live, key]);
 
   const searched = filtered ? state.searched : null;
