@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from httpx2._transports import default as http_transports
 from hypothesis import settings
+from starlette import routing
 
 from tests import nats, postgres
 from tests.amounts import times
@@ -47,6 +48,8 @@ for _name, _profile in PROFILES.items():
 
 # Each HTTP client would read all certificates of the system again: 30 ms, longer than most tests.
 http_transports.create_ssl_context = cache(http_transports.create_ssl_context)
+# And each hub would compile the patterns of its 200 routes again.
+routing.compile_path = cache(routing.compile_path)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -133,12 +136,18 @@ async def with_fixtures(test: Callable[..., Awaitable[None]], fixtures: dict[str
 
 
 @pytest.fixture
-async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
+def era() -> str:
+    """The era of MCP in which people come, where a test does not say."""
+    return "handshake"
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
     """A running hub, and people who use it through MCP; `settings` marks change its settings."""
     from tests.mcp_harness import meeting
 
-    era = request.getfixturevalue("era") if "era" in request.fixturenames else "handshake"
-    async with meeting(tmp_path, era, **settings_of(request)) as there:
+    clock = request.getfixturevalue("clock") if "clock" in request.fixturenames else None
+    async with meeting(tmp_path, era, clock, **settings_of(request)) as there:
         yield there
 
 

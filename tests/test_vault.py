@@ -13,7 +13,7 @@ from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
 from folkmoot.store import SqliteStore
 from folkmoot.store.meta import MASTER_KEY_ID, put
-from folkmoot.vault import Vault
+from folkmoot.vault import Vault, hold
 
 OLD = MasterKey(b"o" * 32)
 NEW = MasterKey(b"n" * 32)
@@ -149,6 +149,8 @@ async def test_no_key_is_settled_on_that_was_not_admitted(store, vault):
         await vault.settle_on(store, NEW)
     assert vault.master_id == OLD.id
     await Vault.load(store, OLD)
+    with pytest.raises(e.KeyMismatch):
+        await store.write(lambda tx: hold(tx, NEW.id))
 
 
 @pytest.mark.requirement("rest.rotate-master")

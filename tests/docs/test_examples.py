@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import tomllib
-from functools import cache
 from textwrap import dedent
 from typing import Any
 
@@ -88,13 +87,8 @@ def check_make(words: list[str], where: str) -> None:
             assert re.search(rf"^{re.escape(word)}:", makefile, re.MULTILINE), f"{where}: {word}"
 
 
-@cache
-def program() -> Any:
-    return get_command(app)
-
-
 def check_folkmoot(words: list[str], where: str) -> None:
-    command = program()
+    command: Any = get_command(app)
     # What stands behind -- is another program's.
     rest = iter(words[: words.index("--")] if "--" in words else words)
     for word in rest:

@@ -268,6 +268,15 @@ async def test_pins_that_change_while_all_are_read_are_read_again(pins, monkeypa
     assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
 
+async def test_a_pin_that_another_hub_changed_meanwhile_is_read_and_judged_once_more(pins):
+    for verdict in ("new", "same"):
+        assert await verdicts(pins, tool("read")) == {"read": verdict}
+    await change_unheard(pins._store, doubted=False)
+    other = tool("read", title="Other")
+    await verdicts(pins, other, trusted=True)
+    assert await verdicts(Pins(pins._store, StillClock()), other) == {"read": "same"}
+
+
 async def test_pins_that_could_not_be_read_are_read_the_next_time(pins, monkeypatch):
     store: Any = pins._store
     assert await verdicts(pins, tool("read")) == {"read": "new"}

@@ -285,7 +285,7 @@ def refusals_left() -> list[e.FolkmootError]:
     """Refusals that are still in memory after they were told, with all that they hold."""
     gc.collect()
     kinds = (e.PolicyError, e.BlockedByInterceptor)
-    return [each for each in gc.get_objects() if isinstance(each, kinds)]
+    return [each for each in gc.get_objects() if isinstance(each, kinds) and each.__traceback__]
 
 
 async def astray(there: Visit, deny: str) -> list[str]:

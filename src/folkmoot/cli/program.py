@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from inspect import getdoc
 from io import TextIOWrapper
@@ -106,43 +107,48 @@ WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
 COMMANDS["Mail and people"] |= {name: f"generated:{name}" for name in generated.COMMANDS}
 
 
+PLACES = {name: place for section in COMMANDS.values() for name, place in section.items()}
+
+
+def find(name: str) -> tuple[Callable[..., None] | typer.Typer, type[TyperCommand] | None]:
+    """The function or group of a command, and how it reads its arguments if not as usual."""
+    module, _, attribute = PLACES[name].partition(":")
+    loaded = import_module(f"folkmoot.cli.{module}")
+    return getattr(loaded, attribute), getattr(loaded, "CLASSES", {}).get(name)
+
+
+@cache
+def made(name: str) -> Any:
+    """A command, ready to be run."""
+    found, cls = find(name)
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    else:
+        alone.command(name, cls=cls)(found)
+    # With this it is a group, and what is in it is made as in any other.
+    alone.callback()(lambda: None)
+    return get_command(alone).commands[name]  # type: ignore[attr-defined]
+
+
 class Commands(Mapping[str, Any]):
     """The commands by their names, each made when it is asked for."""
 
-    def __init__(self) -> None:
-        self._places = {name: place for each in COMMANDS.values() for name, place in each.items()}
-
     def __getitem__(self, name: str) -> Any:
-        found, cls = self.find(name)
-        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-        if isinstance(found, typer.Typer):
-            alone.add_typer(found, name=name)
-        else:
-            alone.command(name, cls=cls)(found)
-        # With this it is a group, and what is in it is made as in any other.
-        alone.callback()(lambda: None)
-        return get_command(alone).commands[name]  # type: ignore[attr-defined]
-
-    def find(
-        self, name: str
-    ) -> tuple[Callable[..., None] | typer.Typer, type[TyperCommand] | None]:
-        """The function or group of a command, and how it reads its arguments if not as usual."""
-        module, _, attribute = self._places[name].partition(":")
-        loaded = import_module(f"folkmoot.cli.{module}")
-        return getattr(loaded, attribute), getattr(loaded, "CLASSES", {}).get(name)
+        return made(name)
 
     def summary(self, name: str, limit: int) -> str:
         """What the help says of a command in one line, for which it need not be made."""
-        found, _ = self.find(name)
+        found, _ = find(name)
         root = found.registered_callback if isinstance(found, typer.Typer) else None
         text = getdoc(found) if root is None else root.help or getdoc(root.callback)
         return TyperCommand(name, help=text).get_short_help_str(limit)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(PLACES)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(PLACES)
 
 
 class Grouped(TyperGroup):

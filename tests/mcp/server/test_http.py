@@ -395,7 +395,7 @@ async def test_a_listener_that_does_not_read_has_the_server_wait(http):
 
 
 async def test_a_session_costs_less_than_a_hundred_kilobytes(client):
-    count = 200
+    count = 60
     await client.ask("POST", initialize())
     gc.collect()
     tracemalloc.start()
