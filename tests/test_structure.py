@@ -33,7 +33,7 @@ MOST = {
     "operations": 7_632,
     "proxy": 6_351,
     "relay": 6_050,
-    "rooms": 9_053,
+    "rooms": 9_056,
     "settings": 2_272,
     "store": 3_000,
     "telemetry": 914,
@@ -72,11 +72,7 @@ def weight_of_tests() -> int:
 
 @pytest.mark.long
 def test_no_package_weighs_more_than_it_did():
-    heavier = {
-        name: f"{weight:,} lines instead of {MOST.get(name, 0):,}"
-        for name, weight in weights().items()
-        if weight > MOST.get(name, 0)
-    }
+    heavier = {name: weight for name, weight in weights().items() if weight > MOST.get(name, 0)}
     assert not heavier
 
 

@@ -79,6 +79,13 @@ async def test_a_refusal_waits_for_what_was_said_before_it(hub):
     assert ear.kinds[-2:] == ["chat.message", "system.error"]
 
 
+async def test_what_a_database_says_of_itself_is_not_told_in_a_room(hub):
+    live, ear = await hub.meet(hub.ann)
+    live.refuse(ear, chat("hello"), e.DatabaseUnreachable("postgresql://hub@db: it is away."))
+    told = (await ear.until_kind("system.error"))["payload"]
+    assert (told["error"], "postgresql" in str(told)) == ("room_unavailable", False)
+
+
 @pytest.mark.requirement("durable.answered-is-kept")
 async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub):
     live, _ = await hub.meet(hub.ann)

@@ -272,6 +272,10 @@ class LiveRoom(RoomStream):
 
     def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: e.FolkmootError) -> None:
         """Something before the room refused a message."""
+        if isinstance(error, e.StoreError):
+            # Its own sentence may name files and servers, which are not the room's to know.
+            logger.warning("a room could not read", extra={"room": self.name, "error": error.code})
+            error = e.RoomUnavailable("The hub could not look at the message. Say it again.")
         self.perform(self.machine.refuse(outlet, message, error, self._now()))
 
     def _audit_refused(
