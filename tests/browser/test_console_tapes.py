@@ -113,8 +113,9 @@ def test_a_tape_is_watched_while_the_hub_records_it_and_filtered(world, desk):
     expect(asked.first).to_be_focused()
     # The filter is set while the tape is asked for what is new; nothing is asked without it then.
     late, unfiltered, news = [], [], "**/messages?*cursor=*"
-    with web.page.expect_request(news):
-        web.page.route(news, lambda it: late.append(it), times=1)
+    web.page.route(news, lambda it: late.append(it), times=1)
+    while not late:
+        web.page.wait_for_timeout(50)
     web.field("Tool, prompt or resource").fill("whoami")
     expect(asked).to_have_count(0)
     with web.page.expect_response(news):
@@ -227,8 +228,7 @@ def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(worl
     changed = calls.get_by_role("button", name="tools/call greet")
     expect(changed).to_contain_text("other answer")
     changed.click()
-    shown = web.page.get_by_role("list", name="Changes of Answer")
-    shows(shown, "Hello", "Good day")
+    shows(web.page.get_by_role("list", name="Changes of Answer"), "Hello", "Good day")
     web.field("Show equal calls too").check()
     expect(calls.locator("> li")).to_have_count(5)
     web.page.get_by_role("link", name="Use it").click()
