@@ -24,6 +24,7 @@ from benchmarks.mail_load import Load, Measured, request_of
 from benchmarks.mail_servers import Running, floor, hub
 from folkmoot.app import Hub
 from folkmoot.settings import Settings
+from tests.apps import connect
 
 CALLERS = (1, 8, 32)
 PEOPLE = max(CALLERS)
@@ -31,9 +32,12 @@ LETTERS = 2
 """How many each person has from each other at first."""
 BODY = "All is well here, and the bread is in the oven; come by when you can. " * 3
 HUB, ASGI_FLOOR, SDK_TOOL = "hub", "bare ASGI handler", "bare SDK tool"
-FLOOR_OF = {HUB: ASGI_FLOOR, SDK_TOOL: ASGI_FLOOR}
+APP = "hub, to an app"
+"""The hub once more, called with an app's access token in place of the account's token."""
+FLOOR_OF = {HUB: ASGI_FLOOR, SDK_TOOL: ASGI_FLOOR, APP: HUB}
 NOTHING = 2.5
 """The most that a call which does nothing is to cost, as a multiple of the floor."""
+SCOPE = "account.read mail.read mail.send"
 TRIVIAL = (ASGI_FLOOR, SDK_TOOL)
 """What answers the same to everything."""
 COLUMNS = "{:<24} {:>7} {:<18} {:>10} {:>9} {:>8} {:>8}  {}"
@@ -54,6 +58,8 @@ class Person(NamedTuple):
 
     handle: str
     token: str
+    access: str = ""
+    """The access token of an app of theirs."""
 
 
 Script: TypeAlias = Callable[[list[Person], int], list[bytes]]
@@ -90,7 +96,7 @@ def listing(people: list[Person], number: int) -> list[bytes]:
 
 WORKS = (
     Work("a call that does nothing", asking("msg_nothing"), {HUB: 1 / NOTHING}),
-    Work("msg/whoami", asking("msg_whoami"), {}),
+    Work("msg/whoami", asking("msg_whoami"), {APP: 0.97}),
     Work("msg/send", writing, {HUB: 0.12}),
     Work("msg/inbox 50, peek", asking("msg_inbox", limit=50, peek=True), {HUB: 0.06}),
     Work("msg/inbox 50", asking("msg_inbox", limit=50), {HUB: 0.06}),
@@ -121,7 +127,11 @@ async def populate(folder: Path, **settings: object) -> list[Person]:
                 others = (other.account.handle for other in made if other is not one)
                 sends = (here.mail.send(one.account, other, body=BODY) for other in others)
                 await asyncio.gather(*sends)
-    return [Person(one.account.handle, one.token) for one in made]
+        pairs = [await connect(here.accounts, one.account, scope=SCOPE) for one in made]
+    return [
+        Person(one.account.handle, one.token, pair.access_token)
+        for one, pair in zip(made, pairs, strict=True)
+    ]
 
 
 def processors() -> tuple[int | None, int | None]:
@@ -141,20 +151,20 @@ class Bench:
     async def measure(self, work: Work, callers: int) -> list[Line]:
         """The lines of one kind of work, at one number of callers."""
         trivial = [request_of("trivial", {"to": "somebody", "body": BODY})]
-        for name, load in self._loads.items():
+        apps = [each._replace(token=each.access) for each in self._people]
+        loads = {n: load for n, load in self._loads.items() if n != APP or n in work.goals}
+        for name, load in loads.items():
+            people = apps if name == APP else self._people
             is_floor = name in TRIVIAL
             await load.connect(
-                [
-                    trivial if is_floor else work.script(self._people, number)
-                    for number in range(callers)
-                ]
+                [trivial if is_floor else work.script(people, number) for number in range(callers)]
             )
             await load.measure(self._size.seconds / 2)
         rounds = [
-            {name: await load.measure(self._size.seconds) for name, load in self._loads.items()}
+            {name: await load.measure(self._size.seconds) for name, load in loads.items()}
             for _ in range(self._size.rounds)
         ]
-        return [line(work, callers, name, rounds) for name in self._loads]
+        return [line(work, callers, name, rounds) for name in loads]
 
     def close(self) -> None:
         """Let the servers go."""
@@ -184,9 +194,11 @@ async def opened(size: Size) -> AsyncIterator[Bench]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         data = Path(folder) / "hub"
         people = await populate(data)
+        ours = stack.enter_context(hub(data, server_core))
         servers = {
             ASGI_FLOOR: stack.enter_context(floor("asgi", server_core)),
-            HUB: stack.enter_context(hub(data, server_core)),
+            HUB: ours,
+            APP: ours,
             SDK_TOOL: stack.enter_context(floor("sdk", server_core)),
         }
         everywhere = os.sched_getaffinity(0)

@@ -44,7 +44,8 @@ def request_of(tool: str, arguments: dict[str, Any], token: str = "") -> bytes:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     body = json.dumps(message, separators=(",", ":")).encode()
     head = (
-        f"POST /mcp{f'?token={token}' if token else ''} HTTP/1.1\r\n"
+        "POST /mcp HTTP/1.1\r\n"
+        f"authorization: {f'Bearer {token}' if token else 'none'}\r\n"
         "host: 127.0.0.1\r\n"
         "user-agent: benchmark\r\n"
         "accept: application/json, text/event-stream\r\n"

@@ -12,12 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def certificate(folder: Path, *, password: bytes = b"") -> tuple[Path, Path]:
+def certificate(
+    folder: Path, *, password: bytes = b"", host: str = "localhost"
+) -> tuple[Path, Path]:
     """A certificate for this machine, signed by itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName(host)]
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -26,7 +28,7 @@ def certificate(folder: Path, *, password: bytes = b"") -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     folder.mkdir(exist_ok=True)

@@ -91,8 +91,12 @@ class Meeting:
         return [await self.person(handle) for handle in handles]
 
     async def returning(self, token: str, query: str = "", **options: Any) -> Person:
-        """Someone with a token, in the URL."""
-        person = await self.enter(f"{self.url}?token={token}{query}", **options)
+        """Someone with a token, in the URL; that of an app is in the header."""
+        if token.startswith("at_"):
+            options["headers"] = {"authorization": f"Bearer {token}"}
+            person = await self.enter(f"{self.url}?{query.lstrip('&')}", **options)
+        else:
+            person = await self.enter(f"{self.url}?token={token}{query}", **options)
         person.token = token
         return person
 

@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import asyncpg
+
+from folkmoot.accounts import Accounts, Pair
+from folkmoot.clock import SystemClock
+from folkmoot.store import SqliteStore
+from folkmoot.vault import Vault
 from tests import postgres
+from tests.apps import TABLES, connect, fill
+from tests.harness import ask
 from tests.ports import free_port
 from tests.process import Process, environment, ran
 
@@ -18,6 +26,28 @@ KEY = "ab" * 32
 
 def folkmoot(*arguments: str, **variables: str) -> CompletedProcess[str]:
     return ran(sys.executable, "-m", "folkmoot", *arguments, env=environment(**variables))
+
+
+async def app_of(data: Path, handle: str) -> Pair:
+    """The tokens of an app that someone has connected; the hub is stopped."""
+    store = await SqliteStore.open(data / "folkmoot.db")
+    try:
+        accounts = Accounts(store, SystemClock(), Vault(bytes(32), "test"), policy="open")
+        account = await accounts.named(handle)
+        await store.write(lambda tx: fill(tx, account.id))
+        return await connect(accounts, account, scope="account.read")
+    finally:
+        await store.close()
+
+
+async def empty_tables(url: str) -> list[str]:
+    """Those of signing in that have no row at a server."""
+    connection = await asyncpg.connect(url)
+    try:
+        counts = [await connection.fetchval(f"SELECT count(*) FROM {name}") for name in TABLES]
+    finally:
+        await connection.close()
+    return [name for name, count in zip(TABLES, counts, strict=True) if not count]
 
 
 def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
@@ -37,6 +67,7 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
         as_person(hub, "register", "bob")
         as_person(hub, "send", "bob", "The boat is ready.", "--as", "ada")
         hub.stop()
+    pair = asyncio.run(app_of(data, "ada"))
     refused = folkmoot("store", "copy", "--to", f"{url}&nonsense=1", "--data", str(data))
     assert refused.returncode != 0
     assert refused.stderr.count("\n") == 1, refused.stderr
@@ -44,10 +75,13 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
     copied = folkmoot("store", "copy", "--to", url, "--data", str(data))
     assert copied.returncode == 0, copied.stderr
     assert "compared them" in copied.stdout
+    assert asyncio.run(empty_tables(url)) == []
     again = folkmoot("store", "copy", "--to", url, "--data", str(data))
     assert "Use an empty database" in again.stderr
     with Process(data, port=port, FOLKMOOT_STORE_URL=url) as hub:
         assert "The boat is ready." in as_person(hub, "inbox", "--as", "bob")
+        signed = {"authorization": f"Bearer {pair.access_token}"}
+        assert asyncio.run(ask(port, "/v1/me", headers=signed)).status == 200
         as_person(hub, "send", "ada", "Thank you.", "--as", "bob")
         as_person(hub, "room", "create", "square", "--as", "ada")
         as_person(hub, "room", "say", "square", "Hello.", "--as", "ada")

@@ -16,6 +16,7 @@ from folkmoot.app import Hub
 from folkmoot.bus.subjects import SubjectIndex
 from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
+from tests.apps import connect
 from tests.faults.backends import operator
 from tests.harness import ask
 from tests.interaction.room_client import ROOM, joined
@@ -82,6 +83,19 @@ class LaterSession(Token):
         return (await ask(port(node), "/v1/threads", headers=headers)).status == 200
 
 
+class App(Token):
+    """An app that bob has connected: its grant is revoked, and its access token ends with it."""
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        accounts = self.nodes[0].accounts
+        pair = await connect(accounts, self.bob.account, scope="account.read")
+        [app] = await accounts.apps.list(self.bob.account)
+        self.token, self.credential = pair.access_token, app
+        for node in self.nodes:
+            assert await self.may(node)
+
+
 class Grant(Revocable):
     """A right of which a deny takes something away again."""
 
@@ -114,7 +128,7 @@ class Membership(Revocable):
 
 
 @WAYS
-@pytest.mark.parametrize("kind", [Token, LaterSession, Grant, Membership])
+@pytest.mark.parametrize("kind", [Token, LaterSession, App, Grant, Membership])
 async def test_what_one_node_revokes_every_node_refuses(tmp_path, kind, cut):
     async with several_nodes(tmp_path, 3, cut=cut) as nodes:
         given = kind(nodes)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import full_hash
 from tests import nats, postgres
+from tests.apps import CLIENT, connect
 from tests.conftest import settings_of
 from tests.mcp_harness import INITIALIZE, Meeting, until
 from tests.nodes import Nodes, move, several
@@ -226,6 +228,28 @@ async def test_another_credential_does_not_open_a_session_at_another_node(hub):
     wire = await wired(hub[0], ann.token)
     assert (await at(Wire(hub[0], eve.token, wire.session), hub[1]).post(PING)).status == 404
     assert await whoami(at(wire, hub[1])) == "ann"
+
+
+async def status_of(wire: Wire) -> int:
+    return (await wire.post(PING)).status
+
+
+async def test_a_session_of_an_app_goes_on_at_another_node_with_its_next_token_alone(hub):
+    accounts, elsewhere = hub[0].hub.accounts, hub[1].hub.accounts
+    ann = (await accounts.register("ann")).account
+    pair, other = [await connect(accounts, ann, scope="account.read") for _ in range(2)]
+    wire = await wired(hub[0], pair.access_token)
+    assert await whoami(wire) == "ann"
+    pair = await elsewhere.apps.refresh(pair.refresh_token, client_id=CLIENT)
+    wire.token = pair.access_token
+    there = at(wire, hub[1])
+    assert await whoami(there) == "ann"
+    assert [held(each) for each in hub] == [1, 0]
+    wrong = at(Wire(hub[0], other.access_token, wire.session), hub[1])
+    assert (await wrong.post(PING)).status == 404
+    await accounts.apps.revoke(pair.access_token, client_id=CLIENT)
+    for each in (wire, there):
+        await until(partial(status_of, each), 401)
 
 
 class Balanced(httpx2.AsyncBaseTransport):

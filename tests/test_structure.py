@@ -17,31 +17,31 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_879,
-    "accounts": 1_992,
-    "bridge": 1_893,
+    "(modules)": 2_910,
+    "accounts": 3_282,
+    "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_118,
-    "client": 3_665,
+    "cli": 10_561,
+    "client": 3_690,
     "cluster": 1_187,
-    "core": 3_174,
+    "core": 4_129,
     "datafolder": 415,
-    "gateway": 4_112,
+    "gateway": 4_242,
     "mail": 1_487,
-    "mcp": 6_716,
+    "mcp": 6_825,
     "names": 1_943,
-    "operations": 7_632,
+    "operations": 8_303,
     "proxy": 6_351,
-    "relay": 6_050,
-    "rooms": 9_056,
-    "settings": 2_272,
+    "relay": 6_526,
+    "rooms": 9_059,
+    "settings": 2_388,
     "store": 3_000,
     "telemetry": 914,
     "testing": 248,
-    "transports": 7_719,
-    "web": 819,
+    "transports": 8_000,
+    "web": 847,
 }
-MOST_TESTS = 80_000
+MOST_TESTS = 85_933
 
 
 def code_lines(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from folkmoot.client.http import QUERIED
 from folkmoot.operations.components import WRITTEN, name_of, structs_in
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, NAMED
+from folkmoot.operations.row import FOR_PAGES
 from folkmoot.operations.schema import nulls_of
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ def ruff(source: str, path: str, *command: str) -> str:
 
 
 def served() -> list[Endpoint]:
-    """The routes that have a method: an answer that goes on has none."""
-    return [each for each in ENDPOINTS if each.row.events is None]
+    """The routes that have a method: an answer that goes on has none, nor what is for pages."""
+    rows = ((each, each.row) for each in ENDPOINTS)
+    return [each for each, row in rows if row.events is None and row.commands != FOR_PAGES]
 
 
 def structs() -> Iterator[str]:

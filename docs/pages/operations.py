@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docs.pages.markdown import document, table
+from folkmoot.core.scopes import SCOPES
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent
-from folkmoot.operations.scopes import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from folkmoot.core.scopes import ScopeRow
     from folkmoot.operations import Operation
-    from folkmoot.operations.scopes import ScopeRow
 
 INTRODUCTION = """\
 An operation is something that can be asked of the hub. It has one name, whichever way it is asked,

@@ -46,6 +46,8 @@ from folkmoot.transports.credentials import Operators, operators_token
 from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen, load_tls, make_room
 from folkmoot.transports.mcp.lists import own_lists, server_info
+from folkmoot.transports.oauth import OAuth
+from folkmoot.transports.oidc import OidcReturn
 from folkmoot.transports.operator_socket import OperatorSocket
 from folkmoot.transports.rooms import RoomDoor
 from folkmoot.transports.routes import Routes
@@ -202,6 +204,8 @@ class Hub(HubServices):
             vault,
             own=own_lists(CATALOGUE),
             server_info=server_info(__version__),
+            url=settings.public_url.rstrip("/") or self.base_url,
+            public=settings.public_url.startswith("https:"),
         )
         self._open_interceptors()
         self._open_rooms()
@@ -242,6 +246,7 @@ class Hub(HubServices):
 
     def _application(self) -> ASGIApp:
         settings = self.settings
+        locate = Addresses(settings.http.trusted_proxies).of
         pages = Pages(
             version=__version__,
             public_url=settings.public_url,
@@ -252,7 +257,7 @@ class Hub(HubServices):
                 self._forms,
                 self.behind.rights,
                 self.clock,
-                Addresses(settings.http.trusted_proxies).of,
+                locate,
                 self._browsers,
             ),
             policy=settings.registration_policy,
@@ -277,21 +282,39 @@ class Hub(HubServices):
             serves_metrics=settings.telemetry.metrics,
             operators=self._operators,
         )
+        apps = OAuth(
+            apps=self.accounts.apps,
+            devices=self.accounts.devices,
+            limits=self._limits,
+            locate=locate,
+            clients=self.clients,
+            clock=self.clock,
+            public_url=settings.public_url.rstrip("/"),
+        )
+        company = self.accounts.oidc
+        oidc = company and OidcReturn(company, self._browsers, self._limits, locate)
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
         self.rest = self._routes()
         application = http.build(
-            [*pages.routes(), *self._health.routes(), *self.rest.routes()],
+            [
+                *pages.routes(),
+                *apps.routes(),
+                *(oidc.routes() if oidc else ()),
+                *self._health.routes(),
+                *self.rest.routes(),
+            ],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
             answers=answers,
             hosts=self._hosts,
             bodies=body_bounds(settings),
             identify=self._callers.identify,
-            locate=Addresses(settings.http.trusted_proxies).of,
+            locate=locate,
             metrics=self.metrics,
             traces=self._traces,
             clock=self.clock,
             lines=settings.log.requests,
+            takes_token_in_url=settings.sign_in.token_in_url,
         )
         return application if self._forwarding is None else self._forwarding.receiver(application)
 
@@ -387,8 +410,8 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 
 
 def hide(key: MasterKey, settings: Settings) -> None:
-    """Let the master key appear in no log, in whichever spelling."""
-    redactor.hide(*spellings(key), settings.master_key)
+    """Let the secrets of the settings appear in no log, the master key in whichever spelling."""
+    redactor.hide(*spellings(key), settings.master_key, settings.sign_in.oidc.client_secret)
 
 
 def serve(loaded: Loaded, announce: Announce) -> None:

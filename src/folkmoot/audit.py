@@ -546,7 +546,7 @@ def lane_of(action: str) -> str:
     """Which lines a line of someone's may push out when there are too many."""
     if action in CALLS or action.startswith(("proposal.", "participant.")):
         return "calls"
-    people = action.startswith(("token.", "browser.", "capability.", "room."))
+    people = action.startswith(("token.", "browser.", "passkey.", "app.", "capability.", "room."))
     return "people" if people else "operators"
 
 

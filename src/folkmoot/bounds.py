@@ -22,6 +22,9 @@ RECORDED_BYTES: Final = 16_384
 """A stranger's body at a hub that records: all of it is searched for secrets, while everyone waits.
 """
 
+DEVICES_PER_HOUR: Final = 100
+"""Codes for devices from one address in an hour, and fetches for what one account signs in."""
+
 
 def rate_limits(settings: Settings) -> dict[str, Limit]:
     """The limits that hold, by the names the tools count under."""
@@ -35,6 +38,7 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
         "recover_address": limit(rates, "recover_address_per_hour"),
         "recover_handle": limit(rates, "recover_handle_per_day", slows=True),
         "sign_in": limit(rates, "sign_in_per_hour"),
+        "device": Limit(DEVICES_PER_HOUR, 3_600),
         "missed_handles": limit(rates, "missed_handles_per_hour"),
         "send": limit(rates, "send_per_minute"),
         "search": limit(rates, "search_per_minute"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
+from folkmoot.accounts.clients import Clients, registrations
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
 from folkmoot.cluster.forwarding import Marks
@@ -22,6 +23,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
 from folkmoot.export import Exporter
 from folkmoot.mail import Mail, Retention
+from folkmoot.mcp.client.fetch import fetch
 from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, ToolService
 from folkmoot.operations.openapi import encoded_document
@@ -220,6 +222,7 @@ class HubServices:
                 idle=settings.web.session_idle_seconds, longest=settings.web.session_seconds
             ),
             owners=self.store.room_owners,
+            sign_in=settings.sign_in,
         )
         self._browsers = BrowserCookies(self.accounts, settings.public_url)
         self.mail = Mail(
@@ -293,12 +296,17 @@ class HubServices:
 
     def _open_tools(self, vault: Vault, folder: DataFolder) -> None:
         settings = self.settings
+        # Without a public address the hub may be where no document can be fetched from.
+        self.clients = Clients(
+            registrations(vault), self.clock, fetch if settings.public_url else None
+        )
         tapes = settings.record.folder
         file, given = folder.paths.master_key, settings.master_key or None
         backends = Pipeline.to(self.behind.service)
         ring = KeyRing(self.store, vault, file, given)
         services = Services(
             accounts=self.accounts,
+            clients=self.clients,
             mail=self.mail,
             rooms=self.rooms,
             limits=self._limits,
@@ -317,6 +325,7 @@ class HubServices:
             fleet=self.behind.fleet,
             gateway=self.behind.gateway,
             rights=self.behind.rights,
+            connections=self.behind.consents,
             call_server=partial(self._operations.call_server, self._operations.shown(backends)),
             reloading=self.behind.following,
             held=self._passing.held,
@@ -353,6 +362,7 @@ class HubServices:
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
             public_url=settings.public_url,
+            challenges=settings.challenges_everyone,
             drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
             sessions_per_account=settings.quotas.sessions_per_account,

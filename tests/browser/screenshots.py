@@ -25,6 +25,7 @@ from tests.browser.console import Operated, Web, let_edit
 from tests.browser.harbour import harbour, tapes
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
+from tests.browser.test_apps import asking
 from tests.process import Process
 
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
@@ -35,6 +36,7 @@ DOCS = (
     ("inbox-thread", "dark", 1280),
     ("web-inbox", "light", 390),
     ("web-account", "light", 768),
+    ("web-consent", "light", 768),
     ("console-home", "light", 1280),
     ("console-room", "dark", 1280),
     ("console-asks", "light", 390),
@@ -146,13 +148,20 @@ def open_a_call(page: Page) -> None:
     page.get_by_role("region", name="Message").wait_for()
 
 
+def consent(stage: Stage, theme: str, width: int) -> Page:
+    """What someone is asked for whom an app has opened the hub's page."""
+    asked = OnHub(asking(stage.hub, "Claude Code"), "text=It can:")
+    return asked(stage, theme, width)
+
+
 # Every view. Another page of the hub is another row.
 VIEW: dict[str, Draw] = {
     **{f"inbox-{view}": in_host(view) for view in ("first", *VIEWS)},
     "web-inbox": OnHub("/inbox", ".row"),
     "web-thread": OnHub("/inbox", ".row", open_bob),
     "web-account": OnHub("/account", "text=this browser", show_browsers),
-    "web-sign-in": OnHub("/sign-in", "text=I lost my token", who="nobody"),
+    "web-consent": consent,
+    "web-sign-in": OnHub("/sign-in", "text=Use my recovery code", who="nobody"),
     "web-front": OnHub("/", ".hero", who="nobody"),
     "console-home": OnConsole("/", "main h1"),
     "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),

@@ -75,17 +75,28 @@ def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub, desk):
     expect(web.field("Token")).to_be_visible()
 
 
+def test_signing_out_among_the_browsers_asks_for_nothing_more(hub, desk):
+    """The page hears of the end of its own session, and must not look for mail with it."""
+    web = Web(desk, hub, "/account", token=Person(hub, "cleo_ends").token)
+    web.confirm("Sign out", web.page.get_by_role("region", name="Browsers"))
+    expect(web.text("This browser is signed out.")).to_be_visible()
+    assert web.context.cookies() == []
+
+
 @pytest.mark.requirement("web.recover")
 def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub, desk):
     dora = Person(hub, "dora")
     other = Web(desk, hub).sign_in(dora.token)
     other.ignored = OUT
     web = Web(desk, hub, "/sign-in")
-    web.press("I lost my token", says="Recovering signs out every other client")
+    web.press("Use my recovery code", says="Recovering signs out every other client")
     web.submit(
         "Recover", {"Handle": "@dora", "Recovery code": dora.recovery_code}, says="You are @dora"
     )
     expect(other.text("You were signed out.")).to_be_visible()
+    assert web.secrets() == []
+    web.press("Use a token instead")
+    assert len(set(web.secrets())) == 1
     web.field("I have saved").check()
     web.button("Open the inbox").click()
     web.page.locator(".threads").wait_for()
@@ -285,7 +296,7 @@ def test_a_key_made_in_the_page_stays_in_this_browser(hub, desk):
 def test_axe_finds_nothing_on_the_pages(hub, desk, theme, width):
     hal = Person(hub, f"hal_{theme}_{width}")
     web = Web(desk, hub, "/sign-in", width=width, color_scheme=theme)
-    for way in ("I lost my token", "I am new here", "Sign in with a token"):
+    for way in ("Use my recovery code", "I am new here", "I have an account"):
         expect(web.button(way)).to_be_visible()
         check_axe(web.page, way)
         web.button(way).click()

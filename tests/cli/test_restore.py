@@ -13,6 +13,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.cli.output import ExitCode
 from folkmoot.store import restore as restoring
+from tests.apps import TABLES, connect, fill
 from tests.cli.conftest import let_run
 
 
@@ -22,7 +23,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hub")
 
     async def backed_up(hub: Hub) -> None:
-        await hub.accounts.register("alice")
+        alice = (await hub.accounts.register("alice")).account
+        await connect(hub.accounts, alice)
+        await hub.store.write(lambda tx: fill(tx, alice.id))
         await hub.store.backup(folder / "monday.db", progress=None)
         await hub.accounts.register("bob")
 
@@ -58,6 +61,9 @@ def test_a_backup_takes_the_databases_place_which_is_kept(cli, here):
     told = cli.says("restore", "monday.db", "--yes")
     (old,) = kept(here)
     assert f"The database as it was is {old};" in told
+    assert [
+        name for name in TABLES if people(database, f"SELECT count(*) FROM {name}") == [0]
+    ] == []
     assert (people(database), people(old)) == (["alice"], ["alice", "bob"])
     assert epoch(database) != before
     assert people(here / "monday.db") == ["alice"]

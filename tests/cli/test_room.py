@@ -354,7 +354,7 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(hub, cl
         assert (arguments, ran.code, ran.out) == (arguments, ExitCode.SIGNED_OUT, "")
         assert ran.err == (
             "folkmoot: error: The hub does not accept the saved token; 'folkmoot account recover "
-            "HANDLE' gets a new one.\n"
+            "HANDLE' gets a new one, or 'folkmoot login URL' signs you in with a browser.\n"
         )
 
 

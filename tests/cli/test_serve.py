@@ -46,8 +46,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     page = hub.url.replace("127.0.0.1", "localhost")
     assert re.search(rf"Inbox +{re.escape(page)}/inbox\n", hub.said)
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
-    snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])
-    assert snippet == {"mcpServers": {"folkmoot": {"url": f"{hub.url}/mcp"}}}
+    assert f"\n  {hub.url}/mcp\n" in hub.said
     assert run(ask(hub.port, "/health")).status == 200
     ended = hub.stop(number)
     assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
@@ -143,7 +142,7 @@ def test_a_client_is_given_an_address_it_can_connect_to(url, expected):
 def test_behind_a_proxy_a_client_is_given_the_public_url():
     loaded = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot/"})
     said = welcome("http://0.0.0.0:8420", loaded, 0)
-    assert '"url": "https://hub.example/moot/mcp"' in said
+    assert "\n  https://hub.example/moot/mcp\n" in said
     assert "http://0.0.0.0:8420 (all network interfaces)" in said
 
 

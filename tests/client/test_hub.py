@@ -49,6 +49,20 @@ async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(
         await eventually(lambda: "bob" not in one.participants)
 
 
+async def test_a_function_gives_the_token_of_each_moment(town):
+    ann = await town.person("ann")
+    await town.room(ann)
+    given = []
+
+    def token() -> str:
+        given.append(ann.token)
+        return given[-1]
+
+    async with Room(town.hub.base_url, room=ROOM, token=token) as room:
+        await room.list_waiting()
+        assert len(given) == 2
+
+
 @pytest.mark.requirement("room.resume", "room.close-restarting")
 async def test_a_planned_restart_disturbs_nobody(tmp_path):
     async with town(tmp_path) as hub:

@@ -39,6 +39,21 @@ CLIENT_SCENARIOS = {
         "json-schema-2020-12-preservation",
     ),
 }
+_AUTH = (
+    *("metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd"),
+    *("scope-from-www-authenticate", "scope-from-scopes-supported"),
+    *("scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit"),
+    *("token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none"),
+    "pre-registration",
+)
+_LATER = (
+    *("resource-mismatch", "offline-access-scope", "offline-access-not-supported"),
+    *("authorization-server-migration", "iss-supported", "iss-not-advertised"),
+    *("iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized"),
+    "metadata-issuer-mismatch",
+)
+# The scored scenarios for clients that are about authorization, by revision.
+AUTH_SCENARIOS = {"2025-11-25": _AUTH, "2026-07-28": (*_AUTH, *_LATER)}
 # Scenarios whose server asks its client something, which `folkmoot call` has nobody to ask.
 NEED_ANSWERS = frozenset({"elicitation-sep1034-client-defaults", "sep-2322-client-request-state"})
 # How the suite's server is used: behind a hub, and with `folkmoot call`.

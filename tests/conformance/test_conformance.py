@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance.node import HERE, node_or_skip
 from tests.conformance.suite import (
+    AUTH_SCENARIOS,
     REVISIONS,
     TASK_CHECKS,
     WAYS,
@@ -63,6 +64,17 @@ def test_a_server_is_used_as_a_client_must(way, revision, scenario):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("revision", "scenario"),
+    [(revision, each) for revision, names in AUTH_SCENARIOS.items() for each in names],
+)
+def test_a_person_signs_in_to_a_server_behind_the_hub_as_a_client_must(revision, scenario):
+    ran = run_client(node_or_skip(), "auth", revision, f"auth/{scenario}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_the_page_names_the_versions_that_are_tried():
     page = pages()[PAGE].text
     packages = json.loads((HERE / "package.json").read_text())["dependencies"]
@@ -71,6 +83,8 @@ def test_the_page_names_the_versions_that_are_tried():
     for way, count in (("through a hub", len(client_runs("gateway"))), ("`folkmoot call`", 11)):
         assert re.search(rf"{way}[^.|]*\| {count} of {count}", page)
     assert len(client_runs("call")) == 11
+    for revision, names in AUTH_SCENARIOS.items():
+        assert f"{len(names)} of {len(names)} of `{revision}`" in page
     for revision, scored in REVISIONS.items():
         assert re.search(rf"`{revision}`.*{scored} of {scored} scored", page)
 

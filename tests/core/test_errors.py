@@ -66,6 +66,12 @@ def test_a_tools_error_says_its_own_sentence_unless_told_another():
     assert e.ArgumentInvalid("limit: too large.", field="limit").data == {"field": "limit"}
 
 
+def test_what_is_wrong_with_an_apps_code_is_not_told():
+    body = e.GrantInvalid().body()
+    assert body["error"] == "invalid_grant"
+    assert body["error_description"].endswith("Sign in again.")
+
+
 def test_a_failed_request_has_the_answers_error_and_the_hubs_reason_if_it_was_the_hubs():
     error = {"code": -32600, "message": "Gone.", "data": {"code": "target_left"}}
     failed = e.RequestFailed("Gone.", error=error)

@@ -6,10 +6,12 @@ import pytest
 
 from folkmoot.core.redaction import (
     FORMS,
+    HEX_TOKENS,
     LAST_WORDS,
     NAMED_FORMS,
     NAMES,
     QUERY_NAMES,
+    TOKENS,
     are_secrets,
     is_secret_header,
     is_secret_name,
@@ -39,6 +41,17 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row):
         found = form.pattern.search(text)
         assert secret in found[0]
         assert form.first is None or form.first.search(text)
+
+
+@pytest.mark.parametrize("start", [*TOKENS, *HEX_TOKENS])
+def test_each_sort_of_token_is_found_plain_spelled_or_inside_a_word(start):
+    body = "0a1b2c3d" * 8
+    plain, spelled = f"it was {start}{body} then", f"it was %{ord(start[0]):x}{start[1:]}{body}"
+    for text in (plain, f"x{start}{body}", spelled):
+        assert may_hold_secret(text)
+        forms = [form for form in FORMS if any(hint in text for hint in form.hints)]
+        assert any(body in found[0] for form in forms if (found := form.pattern.search(text)))
+    assert kind_of(start + body) == "token"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +146,7 @@ def test_what_is_no_text_is_suspicious():
 def test_ordinary_text_is_not_suspicious():
     for text in (
         "request method=get path=/health status=200 ms=1.2 id=955717734b1e9397",
+        "created_at_ and start_at_2026 in rt_total, ac_power and dc_current",
         "job_cancelled while mail_controller ran at 2026-11-15t02:12:14.916z",
         "http://127.0.0.1:8420/path and http://hub:80 asked by a@b, 5% of 100%",
         '{"key": "b", "progresstoken": 3}',

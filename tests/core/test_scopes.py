@@ -8,7 +8,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
 from folkmoot.core.policy import Decision, Principal, judge
-from folkmoot.core.scopes import WHOLE, scope
+from folkmoot.core.scopes import SCOPES, WHOLE, row_of, scope
 
 CALL = parse("mcp.request.tools/call:msg/send")
 
@@ -59,6 +59,13 @@ def test_to_run_the_hub_must_be_named():
 def test_a_scope_covers_what_has_nothing_more(parent, less, more):
     assert all(map(scope(parent).covers, map(scope, less)))
     assert not any(map(scope(parent).covers, map(scope, more)))
+
+
+def test_a_word_of_a_scope_has_a_row_if_it_is_for_what_it_can_be_for():
+    assert [row_of(row.name) for row in SCOPES] == list(SCOPES)
+    assert row_of("rooms:square") is row_of("rooms")
+    for wrong in ("unknown", "unknown:x", "*", "mail.read:me", "rooms:", "rooms:../x", "tools:A"):
+        assert row_of(wrong) is None, wrong
 
 
 class Lacking(Rights):

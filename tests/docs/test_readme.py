@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.cli.credentials import hub_at
+from folkmoot.core.oauth.scopes import GRANTABLE
+from tests.cli import allowing
 from tests.cli.terminal import Terminal
 from tests.conformance.node import node_or_skip
 from tests.docs.following import Reader
@@ -34,7 +37,14 @@ class Visitor(Reader):
         super().__init__(folder, {str(hub.port): PORT})
         self._credentials = folder / "credentials.json"
         self.environ["HUB"] = f"http://127.0.0.1:{hub.port}"
-        self._own = {"FOLKMOOT_CREDENTIALS": str(self._credentials), "TERM": "xterm-256color"}
+        # Ada at her browser, who lets her terminal do all it asks for.
+        ada = hub_at(self.environ["HUB"]).create_account("ada").token
+        opens = (sys.executable, allowing.__file__, ada, ",".join(GRANTABLE), "%s")
+        self._own = {
+            "FOLKMOOT_CREDENTIALS": str(self._credentials),
+            "TERM": "xterm-256color",
+            "BROWSER": " ".join(opens),
+        }
         self.environ |= self._own
         shell = [block.text for block in pages()[PAGE].blocks if block.language == "sh"]
         self._said = [*pages()[PAGE].code, *"\n".join(shell).splitlines()]
@@ -72,7 +82,7 @@ class Visitor(Reader):
 def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path):
     with Process(tmp_path / "hub") as hub:
         reader = Visitor(hub, tmp_path)
-        reader.does("folkmoot register ada")
+        reader.does(f"folkmoot login http://127.0.0.1:{PORT}")
         reader.does("folkmoot room create square")
         with reader.at_terminal("folkmoot room join square") as ada:
             reader.does("folkmoot register bob")
@@ -160,7 +170,7 @@ exec {node} {modules}/$package/dist/index.js "$@"
 
 def test_every_block_of_the_readme_for_a_new_terminal_finds_the_command():
     blocks = [block.text for block in pages()[PAGE].blocks if block.language == "sh"]
-    first = {text.splitlines()[0] for text in blocks if "folkmoot " in text}
+    first = {text.splitlines()[0] for text in blocks if re.search("^folkmoot ", text, re.MULTILINE)}
     # Those without it go on in a terminal that another block opened.
     assert first == {
         ". .venv/bin/activate",

@@ -21,6 +21,8 @@ ELSEWHERE = {
     "docs/tutorials/inbox.md": "has nothing to paste; tests/browser does what it says",
     "docs/tutorials/operation.md": "followed by test_operation.py",
 }
+# Clients of others, which tests/peers/test_clients_sign_in.py starts.
+OTHERS = ("claude ", "codex ")
 FOLLOWED = sorted(
     name for name in pages() if name.startswith("docs/tutorials/") and name not in ELSEWHERE
 )
@@ -72,7 +74,7 @@ def test_the_blocks_of_a_tutorial_run_as_they_are_pasted(name, tmp_path):
     ):
         pasted = 0
         for block in pages()[name].blocks:
-            if block.language == "sh" and not block.text.startswith("folkmoot serve"):
+            if block.language == "sh" and not block.text.startswith(("folkmoot serve", *OTHERS)):
                 opened.paste(block.text)
                 pasted += 1
             elif block.language == "console":

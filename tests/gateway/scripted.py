@@ -25,6 +25,7 @@ from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.requests import GATEWAY_CALL, CallExtras, Inputs
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
+from folkmoot.relay.upstream.consents import Consents
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
@@ -80,7 +81,14 @@ class Behind:
             Tasks(Vault(KEY, "test"), self.clock),
             server_info={"name": "folkmoot", "version": "0"},
         )
-        self.service = GatewayService(self.gateway, self.clock, Inputs(KEY))
+        self.consents = Consents(
+            store, self.clock, Vault(KEY, "test"), self._spec, {}, "https://hub.example"
+        )
+        self.service = GatewayService(self.gateway, self.clock, Inputs(KEY), self.consents)
+
+    def _spec(self, namespace: str) -> BackendSpec | None:
+        found = self.gateway.backends.get(namespace)
+        return None if found is None else found.spec
 
     async def has(self, backend: Scripted, **inventory: Any) -> Scripted:
         """Have a backend that lists this."""

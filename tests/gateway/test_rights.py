@@ -46,8 +46,12 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
     assert principal == Principal(alice.id, "alice", PrincipalType.PERSON)
     assert hub.rights.of(robot)[0].type is PrincipalType.AGENT
     own = (
-        "tokens create_token revoke_token create_code export_me my_invites withdraw_my_invite "
-        "my_servers my_tools try_tool events activity asks decisions find_tool call_tool"
+        "tokens create_token revoke_token create_code authorization decide_authorization "
+        "device_authorization decide_device_authorization passkeys begin_passkey begin_presence "
+        "add_passkey rename_passkey remove_passkey export_me my_invites withdraw_my_invite "
+        "connections begin_connection finish_connection forget_connection "
+        "my_servers my_tools try_tool "
+        "events activity asks decisions find_tool call_tool"
     )
     assert list(rights) == [
         f"{CALL}:msg/*",

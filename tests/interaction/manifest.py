@@ -31,7 +31,7 @@ PARTS = {
 # The parts whose every entry must have a test.
 BUILT = ("foundation", "mail", "rooms", "proxy", "names")
 
-SOURCE = r"(protocol §(1[0-2]|[1-9])|seed 00[0-4] [^;]+)"
+SOURCE = r"(protocol §(1[0-2]|[1-9])|seed 00[0-4] [^;]+|MCP authorization)"
 
 
 class ManifestError(Exception):

@@ -191,9 +191,13 @@ def address(port: int, token: str = "", room: str = ROOM, **query: object) -> st
 @asynccontextmanager
 async def joined(port: int, token: str, room: str = ROOM, **query: object) -> AsyncIterator[Seat]:
     """Someone who has come in and read the welcome; a door that stays shut raises `Closed`."""
-    url = address(port, token, room, **query)
+    # The token of an app is never in a URL.
+    signed = {"authorization": f"Bearer {token}"} if token.startswith("at_") else {}
+    url = address(port, "" if signed else token, room, **query)
     # Whoever does not read here is only not interested, so their client goes on reading.
-    async with connect(url, max_size=None, max_queue=None, compression=None) as socket:
+    async with connect(
+        url, max_size=None, max_queue=None, compression=None, additional_headers=signed
+    ) as socket:
         seat = Seat(socket, {"payload": {"you": {"id": ""}}})
         yield Seat(socket, await seat.kind("system.welcome"))
 

@@ -13,6 +13,9 @@ from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.operations import dispatch
 from tests.interaction.test_mail_rates import limited
 from tests.mcp_harness import Meeting, call_tool, meeting, one_era, payload
+from tests.transports.rest.test_passkeys import PATH as PASSKEYS
+from tests.transports.rest.test_passkeys import add as add_passkey
+from tests.transports.rest.test_passkeys import sign_in as sign_in_with_passkey
 from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
@@ -211,3 +214,44 @@ async def test_registering_tells_one_address_only_so_many_taken_handles(hub):
         told = await use(hub, "msg_register", "127.0.0.66", handle=handle)
         assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
     assert await use(hub, "msg_register", "127.0.0.1", handle="free_one") == ""
+
+
+@pytest.mark.settings(
+    rate_limits="on", rates={"sign_in_per_hour": 3}, http={"trusted_proxies": ["127.0.0.1"]}
+)
+async def test_an_account_that_was_taken_over_guesses_no_faster_from_everywhere(hub):
+    """The lockout per account and address; passkeys and tokens work on elsewhere."""
+    made = await hub.hub.accounts.register("alice")
+    taken_over, owner = Browser(hub.port), Browser(hub.port)
+    await taken_over.sign_in(made.token)
+    authenticator, passkey = await add_passkey(taken_over)
+    path = f"{PASSKEYS}/{passkey['id']}"
+
+    async def guess(number: int) -> int:
+        there = {"x_forwarded_for": f"192.0.2.{number}"}
+        return (await taken_over.ask("DELETE", path, folkmoot_confirm=WRONG, **there)).status
+
+    assert [await guess(number) for number in range(5)] == [403, 403, 403, 429, 429]
+    there = {"x_forwarded_for": "198.51.100.7"}
+    assert (await sign_in_with_passkey(owner, authenticator)).status == 200
+    given = {"token": made.token}
+    assert (await Browser(hub.port).ask("POST", "/v1/session", given, **there)).status == 200
+
+
+async def test_no_way_to_sign_in_tells_who_is_here(hub):
+    """Enumeration: what names nobody and what was somebody's is answered alike."""
+    accounts = hub.hub.accounts
+    gone, here = (await accounts.register("gone"), await accounts.register("alice"))
+    used = (await accounts.browsers.create_code(here.account)).code
+    await accounts.browsers.use_code(used)
+    await accounts.delete(gone.account)
+    unknown = gone.token[:-1] + ("0" if gone.token[-1] != "0" else "1")
+    for path, member, tried in (
+        ("/v1/session", "token", (gone.token, unknown, "alice", "gone")),
+        ("/v1/session/code", "code", (used, "oc_" + "0" * 64, "alice", "gone")),
+        ("/v1/session/passkey", "ticket", ("alice", "gone", "x")),
+    ):
+        more = {"credential": "{}"} if member == "ticket" else {}
+        told = [await Browser(hub.port).ask("POST", path, {member: it, **more}) for it in tried]
+        assert len({(each.status, each.body) for each in told}) == 1
+        assert told[0].status in (401, 403)

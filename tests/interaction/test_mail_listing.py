@@ -169,5 +169,5 @@ async def test_the_stateless_era_needs_neither_handshake_nor_session(hub):
     assert result["supportedVersions"] == ["2026-07-28"]
     assert result["capabilities"]["resources"]["subscribe"] is True
     assert result["capabilities"]["extensions"] == {**OFFERED, **TASKS}
-    assert (await hub.ask("GET", headers=headers)).status == 405
+    assert (await hub.ask("GET", headers=headers)).status == 401
     assert (await hub.ask("DELETE", headers=headers)).status == 405

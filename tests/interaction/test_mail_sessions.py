@@ -104,7 +104,7 @@ async def test_a_session_is_streamed_and_closed(hub):
     ):
         assert stream.status_code == 200
         assert stream.headers["content-type"].startswith("text/event-stream")
-    assert (await hub.ask("GET")).status == 400
+    assert (await hub.ask("GET")).status == 401
     assert (await hub.ask("DELETE")).status == 400
     assert (await hub.ask("DELETE", headers={"mcp-session-id": session_id})).status == 200
     for method in ("POST", "GET", "DELETE"):

@@ -248,7 +248,7 @@ async def test_a_profile_and_a_handle_change(hub):
     "tool.invite.output", "invite.claimed-at-registration", "auth.registration-invite"
 )
 @both_eras
-@pytest.mark.settings(registration="invite")
+@pytest.mark.settings(registration="invite", sign_in={"challenge": "calls"})
 async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub):
     code = await hub.hub.accounts.create_invite(None)
     stranger = await hub.stranger()
@@ -287,7 +287,7 @@ async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alon
 
 
 @pytest.mark.requirement("auth.registration-closed")
-@pytest.mark.settings(registration="closed")
+@pytest.mark.settings(registration="closed", sign_in={"challenge": "calls"})
 async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(hub):
     sentence = await (await hub.stranger()).refused("msg/register", handle="alice")
     assert sentence == "Registration is closed on this server."

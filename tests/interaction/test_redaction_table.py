@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,12 +55,18 @@ WRITERS: dict[str, Callable[[str], str]] = {
     "the audit log": audited,
 }
 
-# Whatever makes a secret that the hub gives to somebody.
+# Whatever makes a secret that the hub gives to somebody. The short code of a device is none: its
+# person types it, and without their session it opens nothing.
 MADE: dict[str, Callable[[], str]] = {
     **{
         name: make
         for name, make in vars(credentials).items()
-        if name.startswith("new_") and name != "new_key_pair"
+        if name.startswith("new_")
+        and name not in {"new_key_pair", "new_user_code", "new_app_secret"}
+    },
+    **{
+        f"new {kind}": partial(credentials.new_app_secret, kind)
+        for kind in ("at", "rt", "ac", "dc")
     },
     "new_invitation": lambda: new_invitation().text,
     "new_credential": lambda: new_credential().text,

@@ -12,11 +12,11 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
-from folkmoot.core.scopes import ALL, Need, scope
+from folkmoot.core.scopes import ALL, NAMES, Need, scope
 from folkmoot.gateway.rights import Scoped
 from folkmoot.operations import OPERATIONS, Caller
-from folkmoot.operations.scopes import NAMES
 from folkmoot.operations.table import NEEDS
+from tests.apps import connect
 from tests.interaction.room_client import (
     ROOM,
     chat,
@@ -39,11 +39,15 @@ NOT_ALLOWED = 4403
 class Owner:
     """Ada, who makes narrow tokens for her programs."""
 
-    def __init__(self, there: Meeting, token: str) -> None:
+    def __init__(self, there: Meeting, token: str, *, of_app: bool = False) -> None:
         self.there = there
+        self.of_app = of_app
         self.asker = Asker(there.port, token, "ada")
 
     async def token(self, scope: str = "", **wanted: Any) -> str:
+        if self.of_app:
+            accounts = self.there.hub.accounts
+            return (await connect(accounts, await accounts.named("ada"), scope=scope)).access_token
         given = {**wanted, **({"scope": scope} if scope else {})}
         made = done(await self.asker.ask("POST", ME, given), 201)
         if scope:
@@ -71,9 +75,18 @@ def era() -> str:
 
 
 @pytest.fixture
-async def ada(tmp_path: Path, era: str) -> AsyncIterator[Owner]:
+def of_app() -> bool:
+    """Whether ada's programs have access tokens instead of tokens of her own."""
+    return False
+
+
+either = pytest.mark.parametrize("of_app", [False, True], ids=["token", "app"])
+
+
+@pytest.fixture
+async def ada(tmp_path: Path, era: str, of_app: bool) -> AsyncIterator[Owner]:
     async with fronted(tmp_path, era, Demo(), Demo("other"), listed=LISTED) as there:
-        yield Owner(there, (await there.hub.accounts.register("ada")).token)
+        yield Owner(there, (await there.hub.accounts.register("ada")).token, of_app=of_app)
 
 
 async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
@@ -93,6 +106,7 @@ def test_every_row_of_the_table_is_in_a_scope_that_there_is():
 
 @pytest.mark.requirement("credentials.scope")
 @both_eras
+@either
 async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(ada):
     reader = await ada.there.returning(await ada.token("mail.read tools:demo"))
     listed = {tool.name for tool in (await reader.client.list_tools()).tools}
@@ -115,6 +129,7 @@ async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(ada):
 
 
 @pytest.mark.requirement("credentials.scope")
+@either
 async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(ada):
     mail, demo = await ada.wire("mail.read"), await ada.wire("tools:demo")
 
@@ -145,6 +160,7 @@ async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(ada):
 
 
 @pytest.mark.requirement("credentials.scope")
+@either
 async def test_a_token_for_one_room_opens_no_other_on_any_way(ada):
     port = ada.there.port
     for name in (ROOM, "kitchen"):
@@ -183,6 +199,7 @@ async def test_a_token_for_one_room_opens_no_other_on_any_way(ada):
 
 
 @pytest.mark.requirement("credentials.scope")
+@either
 async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada):
     port = ada.there.port
     await ada.asker.create(ROOM, capabilities=["*"])
@@ -253,6 +270,7 @@ async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada):
 
 
 @pytest.mark.requirement("credentials.scope")
+@either
 async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(ada):
     await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
     call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}

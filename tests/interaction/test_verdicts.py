@@ -17,10 +17,9 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.core import errors
-from folkmoot.core.scopes import ALL, OPERATE
+from folkmoot.core.scopes import ALL, OPERATE, SCOPES
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent, Operation
 from folkmoot.operations.routes import Endpoint, endpoints
-from folkmoot.operations.scopes import SCOPES
 from tests.mcp_harness import BOTH, INITIALIZE, modern, rpc, settings
 from tests.nodes import running
 

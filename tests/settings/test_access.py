@@ -57,6 +57,7 @@ def test_the_limits_are_the_specifications_unless_told():
         "invite": Limit(10, DAY),
         "export": Limit(10, HOUR),
         "guest": Limit(20, HOUR),
+        "device": Limit(100, HOUR),
     }
     changed = settings(RATES_SEND_PER_MINUTE="7")
     assert rate_limits(changed)["send"] == Limit(7, MINUTE, setting="rates.send_per_minute")
@@ -92,6 +93,7 @@ NODES = {"BUS_URL": "nats://n", "STORE_URL": "postgresql://db", "CLUSTER_ADDRESS
 TOO_LARGE = "limits.message_bytes must be at most 4194304 with bus.url: nodes carry no larger"
 UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
 ADDRESS, STORE = {"CLUSTER_ADDRESS": "http://n"}, {"STORE_URL": "postgresql://db"}
+OIDC = "SIGN_IN_OIDC"
 LARGE = {**NODES, "LIMITS_UNSENT_BYTES": "9000000", "LIMITS_MESSAGE_BYTES": "4194305"}
 
 
@@ -105,6 +107,19 @@ LARGE = {**NODES, "LIMITS_UNSENT_BYTES": "9000000", "LIMITS_MESSAGE_BYTES": "419
         ({**ADDRESS, "BUS_URL": "nats://n"}, "bus.url needs store.url: nodes share one database"),
         ({**STORE, "BUS_URL": "nats://n"}, "bus.url needs cluster.address, where other nodes"),
         (LARGE, TOO_LARGE),
+        ({f"{OIDC}_ISSUER": "https://i"}, "sign_in.oidc.issuer needs sign_in.oidc.client_id"),
+        (
+            {f"{OIDC}_CLIENT_ID": "hub", f"{OIDC}_ISSUER": "http://192.0.2.7"},
+            "sign_in.oidc.issuer must be https unless on this machine",
+        ),
+        (
+            {
+                "PUBLIC_URL": "https://h/moot",
+                f"{OIDC}_CLIENT_ID": "hub",
+                f"{OIDC}_ISSUER": "https://i",
+            },
+            "sign_in.oidc.issuer needs a public_url without a path",
+        ),
     ],
 )
 def test_values_that_do_not_go_together_are_refused_at_the_last_of_them(variables, told):

@@ -15,6 +15,7 @@ from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.safe_names import OF_A_BACKEND
 from folkmoot.settings import BACKEND_FIELDS, BackendSpec, SecretReference, load
+from folkmoot.settings.fields import in_effect
 from tests.settings.conftest import load_text, problems, refused
 
 WHOLE = """\
@@ -165,6 +166,17 @@ WRONG: dict[tuple[str, str], list[tuple[str, str]]] = {
         ('tools = ["!get_*"]', f'tools {NOT_NAMES} "!get_*"'),
         ('namespace = "My"', "namespace must be a namespace: a lower-case letter, and 2 to 19"),
     ],
+    (f'{ONE_URL}\nauth = "oauth"\n', "4: backends.abc."): [
+        ("single = true", 'single cannot be used with auth = "oauth"'),
+        ('trusted_issuers = ["http://sso.example"]', "trusted_issuers must be a list of at most"),
+        ('trusted_issuers = ["https://sso.example?x"]', "trusted_issuers must be a list of at"),
+        ('scopes = ["a b"]', "scopes must be a list of at most 64 scopes, such as"),
+        ('client_secret = "x"', "client_secret needs client_id"),
+    ],
+    (f"{ONE_URL}\n", "3: backends.abc"): [
+        ("shared = true", '.shared can only be used with auth = "oauth"'),
+        ('headers.authorization = "x"\nauth = "oauth"', " has both auth and the header"),
+    ],
     (f"{ONE_URL}\n[backends]\n", "4: "): [("other = 7", "backends.other must be a table, not 7")],
     (f"{ONE_URL}\n[groups]\n", "4: groups."): [
         ("Ops = []", "Ops: a group's name is a lower-case letter and up to 31 letters, digits, "),
@@ -237,6 +249,7 @@ def test_no_sentence_repeats_what_may_be_secret():
         ('url = "http://h"\nheaders.Authorization = "Bearer x"', "3: the secret of backends.abc.h"),
         ('command = ["x"]\nenv.API_KEY = "x"', "3: the secret of backends.abc.env.API_KEY is in"),
         ('command = ["x", "--token", "y"]', "2: a secret of backends.abc.command is in the file"),
+        ('url = "http://h"\nauth = "oauth"\nclient_id = "x"\nclient_secret = "y"', "5: the secr"),
         ('command = ["x"]\nenv.API_KEY = ""', None),
         ('command = ["x"]\nenv.API_KEY = { env = "K" }', None),
         ('command = ["x", "Authorization: Bearer y"]', "2: a secret of backends.abc.com"),
@@ -317,6 +330,24 @@ def test_a_folder_that_is_none_is_refused():
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
     (problem,) = problems(text)
     assert "one folder" in problem
+
+
+def test_how_people_sign_in_is_read_and_its_secret_is_not_shown(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[backends.one]\nurl = "http://h/mcp"\nauth = "oauth"\nclient_id = "hub"\nshared = true\n'
+        'client_secret = "sesame"\nscopes = ["a", "b:c"]\n'
+        'trusted_issuers = ["https://sso.example", "http://localhost:7/x"]\n'
+    )
+    loaded = load(file, environ={})
+    one = loaded.gateway.backends["one"]
+    assert (one.client_id, one.client_secret, one.scopes) == ("hub", "sesame", ("a", "b:c"))
+    assert one.trusted_issuers == ("https://sso.example", "http://localhost:7/x")
+    shown = {path: value for path, value, _ in in_effect(loaded)}
+    assert shown["backends.one.client_secret"] == "***"
+    assert (one.owner("ada"), one.owner("bob")) == ("", "")
+    with pytest.raises(e.ConsentNeeded):
+        one.owner("")
 
 
 def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(tmp_path):

@@ -94,6 +94,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments():
         ({"type": "stdio", "command": "x"}, {"command": ("x",)}),
         ({"command": "x", "disabled": True}, {"command": ("x",), "enabled": False}),
         ({"url": "http://h/?k=${TOKEN}"}, {"url": "http://h/?k=sesame"}),
+        ({"url": "http://h/", "auth": "oauth"}, {"url": "http://h/", "auth": "oauth"}),
         (
             {"url": "http://h", "headers": {"X": "${N:-no}"}},
             {"url": "http://h", "headers": {"X": "no"}},

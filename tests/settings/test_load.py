@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 
 import pytest
 
@@ -56,15 +57,14 @@ def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one():
          ("a.example", "*.b.example")),
         ("FOLKMOOT_HTTP_ALLOWED_HOSTS", "", "http.allowed_hosts", ()),
         ("FOLKMOOT_STORE_SYNCHRONOUS", "normal", "store.synchronous", "normal"),
+        ("FOLKMOOT_SIGN_IN_OIDC_OPERATORS", "ops, it", "sign_in.oidc.operators", ("ops", "it")),
         ("FOLKMOOT_PUBLIC_URL", "https://hub.example/moot", "public_url",
          "https://hub.example/moot"),
     ],
 )  # fmt: skip
 def test_variables_are_read_as_the_type_of_their_setting(variable, text, path, value):
     loaded = load(environ={variable: text})
-    section, _, name = path.rpartition(".")
-    holder = getattr(loaded.settings, section) if section else loaded.settings
-    assert getattr(holder, name) == value
+    assert attrgetter(path)(loaded.settings) == value
     assert loaded.origins[path] == variable
 
 
@@ -87,6 +87,10 @@ NOT_SECONDS = "http.shutdown_seconds must be a number between 0 and 600, not "
 IN_THE_ENVIRONMENT = (
     "is a secret and cannot be set in a file; set FOLKMOOT_MASTER_KEY in the environment"
 )
+NO_SECRET = (
+    "sign_in.oidc.client_secret is a secret and cannot be set in a file; set "
+    "FOLKMOOT_SIGN_IN_OIDC_CLIENT_SECRET in the environment"
+)
 NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
 
 
@@ -106,6 +110,12 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
         ("prot = 1", "1: unknown setting 'prot'; did you mean 'port'?"),
         ("[http]\nprot = 1", f"2: {NOT_IN_HTTP}"),
         ("level = 1", "1: unknown setting 'level'; did you mean 'level' in [log]?"),
+        ("sign_in.oidc = 1", "1: sign_in.oidc must be a table of settings, not 1"),
+        (
+            '[sign_in.oidc]\nisuer = ""',
+            "2: unknown setting 'isuer' in [sign_in.oidc]; did you mean 'issuer'?",
+        ),
+        ('[sign_in.oidc]\nclient_secret = "hush"', f"2: {NO_SECRET}"),
         ("[htpp]", "1: unknown table [htpp]; did you mean [http]?"),
         ("zzz = 1", "1: unknown setting 'zzz'"),
         ('public_url = "http://h/?token=pw"', f'1: public_url {NOT_A_URL}"http://h/?…"'),
@@ -289,9 +299,17 @@ WITHOUT_TLS = "HOST: the hub listens on {} without TLS"
         ({"PUBLIC_URL": "https://x.example"}, None),
         ({"PUBLIC_URL": "https://x.example/"}, None),
         ({"PUBLIC_URL": "https://x.example/moot/"}, "PUBLIC_URL: public_url has a path"),
+        (
+            {"PUBLIC_URL": "https://x.example", "SIGN_IN_TOKEN_IN_URL": "true"},
+            "PUBLIC_URL: tokens in URLs, as in ?token=sk_…, get into the logs of proxies.",
+        ),
+        ({"SIGN_IN_TOKEN_IN_URL": "true"}, None),
     ],
 )
-def test_an_address_without_tls_or_with_a_path_is_taken_with_advice(environ, told):
-    loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in environ.items()})
+def test_an_address_without_tls_with_a_path_or_with_tokens_in_urls_is_taken_with_advice(
+    environ, told
+):
+    chosen = {"SIGN_IN_TOKEN_IN_URL": "false", **environ}
+    loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in chosen.items()})
     assert len(loaded.advice) == (told is not None)
     assert all(note.startswith(f"FOLKMOOT_{told}") for note in loaded.advice)

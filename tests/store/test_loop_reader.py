@@ -130,7 +130,7 @@ async def test_a_query_that_meets_a_long_text_moves_to_a_thread(store):
 async def test_giving_a_query_up_ends_its_view(tmp_path, monkeypatch):
     # Looked at after each step, also what ends the transaction would be given up.
     monkeypatch.setattr(loop_reader, "STEPS_A_LOOK", 1)
-    monkeypatch.setattr(loop_reader, "LOOKS", 1_000)
+    monkeypatch.setattr(loop_reader, "LOOKS", 5_000)
 
     async def look(tx: Tx) -> tuple[bool, object]:
         return in_loop(), await tx.fetch_one("SELECT count(*) FROM notes")

@@ -218,6 +218,10 @@ async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(b
         assert joined.status == 200
         assert ("set-cookie" in joined.headers) is signed_in
         assert ('href="/inbox"' in joined.text) is signed_in
+        # Whoever is signed in here makes a passkey, and sees a token only if they ask for it.
+        folded = re.sub("<details>.*</details>", "", joined.text, flags=re.DOTALL)
+        assert ("sk_" not in folded) is signed_in
+        assert ('href="/account?passkey"' in folded) is signed_in
 
 
 @pytest.mark.requirement("invite.page-form")

@@ -210,7 +210,9 @@ def test_each_well_known_client_is_told_exactly_what_it_takes():
         assert json.loads(pasted(page, f"Settings for {client}")) == wanted
     assert shlex.split(pasted(page, "Command for Claude Code")) == [
         "claude", "mcp", "add", "--scope", "user", "--transport", "http", "folkmoot", ENDPOINT,
+        "claude", "mcp", "login", "folkmoot",
     ]  # fmt: skip
+    assert pasted(page, "Command for Codex") == f"codex mcp add folkmoot --url {ENDPOINT}"
     *command, server = shlex.split(pasted(page, "Command for VS Code"))
     assert command == ["code", "--add-mcp"]
     assert json.loads(server) == {"name": "folkmoot", "type": "http", "url": ENDPOINT}

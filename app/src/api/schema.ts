@@ -57,6 +57,12 @@ export type AddContact = {
   nickname?: string | null;
 };
 
+export type AddPasskey = {
+  ticket: string;
+  credential: string;
+  name?: string | null;
+};
+
 export type AddServer = {
   text: string;
   name?: string | null;
@@ -122,6 +128,15 @@ export type AuditLines = {
   lines: Array<AuditLine>;
 };
 
+export type Authorization = {
+  name: string;
+  host: string;
+  sent_to: string;
+  handle: string;
+  scopes: Array<ScopeOffered>;
+  redirect: string | null;
+};
+
 export type BackUp = {
   path: string;
   overwrite?: boolean | null;
@@ -132,6 +147,16 @@ export type BackedUp = {
   size: number;
   master_key_id: string | null;
   warning: string;
+};
+
+export type BeginConnection = {
+  namespace?: string | null;
+  ticket?: string | null;
+};
+
+export type BeginPresence = {
+  operation: string;
+  arguments?: object | null;
 };
 
 export type Blocked = {
@@ -153,6 +178,7 @@ export type BrowserSession = {
   guest: string | null;
   room: string | null;
   registration: "open" | "invite" | "closed";
+  company: string | null;
 };
 
 export type CallTool = {
@@ -208,6 +234,28 @@ export type Checked = {
   faults: Array<string>;
 };
 
+export type Connection = {
+  namespace: string;
+  state: "none" | "live" | "lapsed";
+  issuer: string;
+  scope: string;
+  since: number | null;
+  shared: boolean;
+  may_sign_in: boolean;
+};
+
+export type ConnectionBegun = {
+  url: string;
+};
+
+export type ConnectionList = {
+  connections: Array<Connection>;
+};
+
+export type ConnectionMade = {
+  namespace: string;
+};
+
 export type Contact = {
   handle: string;
   display_name: string;
@@ -257,6 +305,8 @@ export type CreateCredential = {
   label?: string;
   expires_in?: number;
   scope?: string;
+  ticket?: string | null;
+  passkey?: string | null;
 };
 
 export type CreateCredentialFor = {
@@ -302,6 +352,22 @@ export type Credentials = {
   credentials: Array<Credential>;
 };
 
+export type DecideAuthorization = {
+  query: string;
+  allow?: boolean | null;
+  scopes?: Array<string> | null;
+};
+
+export type DecideDeviceAuthorization = {
+  user_code: string;
+  allow: boolean;
+  scopes?: Array<string> | null;
+};
+
+export type Decided = {
+  redirect: string;
+};
+
 export type Decision = {
   id: string;
   at: string;
@@ -321,6 +387,10 @@ export type Decision = {
 export type Decisions = {
   decisions: Array<Decision>;
   next_cursor: string | null;
+};
+
+export type DeviceDecided = {
+  allowed: boolean;
 };
 
 export type Digest = {
@@ -388,6 +458,10 @@ export type ExportedPerson = {
   messages: number;
   rooms: number;
   said: number;
+};
+
+export type FinishConnection = {
+  query: string;
 };
 
 export type FollowedEvent = {
@@ -706,6 +780,23 @@ export type ParticipantPage = {
   next_cursor: string | null;
 };
 
+export type Passkey = {
+  id: string;
+  name: string;
+  rp_id: string;
+  created_at: number;
+  used_at: number | null;
+};
+
+export type PasskeyChallenge = {
+  ticket: string;
+  options: Record<string, unknown>;
+};
+
+export type PasskeyList = {
+  passkeys: Array<Passkey>;
+};
+
 export type Person = {
   handle: string;
   account: string | null;
@@ -862,6 +953,10 @@ export type RemovedServer = {
   file: string;
 };
 
+export type RenamePasskey = {
+  name: string;
+};
+
 export type ReplyToMessage = {
   body?: string | null;
   encrypted_payload?: {
@@ -990,6 +1085,12 @@ export type RotatedKey = {
   withdrawn: string | null;
 };
 
+export type ScopeOffered = {
+  scope: string;
+  description: string;
+  chosen: boolean;
+};
+
 export type SendMessage = {
   to: string;
   body?: string | null;
@@ -1071,6 +1172,11 @@ export type SignIn = {
 
 export type SignInWithCode = {
   code: string;
+};
+
+export type SignInWithPasskey = {
+  ticket: string;
+  credential: string;
 };
 
 export type SignedIn = {

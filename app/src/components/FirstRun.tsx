@@ -115,7 +115,7 @@ export function Recover({ mailbox, onDone }: WayProps) {
   return (
     <div class="stack card">
       <Notice tone="warning">
-        Recovering signs out every other client: each needs the new token afterwards.
+        Recovering signs out every other client and browser, and removes your passkeys.
       </Notice>
       <Field label="Handle" value={handle} onInput={setHandle} most={21} placeholder="ada" />
       <Field

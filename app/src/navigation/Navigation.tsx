@@ -1,7 +1,7 @@
 /** The navigation of all of the hub's pages: beside them, and where it is narrow below them. */
 import "../design/navigation.css";
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Ring } from "../components/parts";
 import { guestOf, mayForSome, who } from "../web/who";
@@ -25,7 +25,8 @@ export function Navigation({ path, onSignOut }: Props) {
   const room: Place = { path: `/rooms/${encodeURIComponent(guest)}`, label: guest, icon: "rooms", scope: "" };
   const places = guest ? [room] : PLACES.filter(({ scope }) => mayForSome(scope));
   useEffect(() => setOpen(false), [path]);
-  useEffect(() => {
+  // Before it is painted: a key that is pressed as soon as the menu is seen closes it.
+  useLayoutEffect(() => {
     if (!open) return;
     const close = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;

@@ -1,5 +1,5 @@
 /** `/account`: one's profile, the browsers and tokens that open the account, and its end. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
 import { Button, Confirm, CopyText, Field, Notice } from "../components/parts";
@@ -8,6 +8,7 @@ import { ProfilePart } from "../components/Settings";
 import type { Mailbox } from "../mail/mailbox";
 import { displayName, plainHandle } from "../text/names";
 import { shortTime } from "../text/time";
+import { addPasskey, obstacle, type Passkey, passkeys, removePasskey, renamePasskey, why } from "./passkeys";
 import {
   changeHandle,
   createToken,
@@ -25,10 +26,14 @@ interface Props {
   mailbox: Mailbox;
   onKeys: () => void;
   onGone: (reason: string) => void;
+  onSignOut: () => void;
 }
 
-export function Account({ mailbox, onKeys, onGone }: Props) {
+export function Account({ mailbox, onKeys, onGone, onSignOut }: Props) {
   const me = mailbox.me.value;
+  const [keys, setKeys] = useState<readonly Passkey[]>([]);
+  const load = () => mailbox.attempt(async () => setKeys(await passkeys()));
+  useEffect(() => void load(), []);
   if (!me) return null;
   const { text, bad } = mailbox.said.value;
   return (
@@ -43,7 +48,8 @@ export function Account({ mailbox, onKeys, onGone }: Props) {
           <h2 class="title">{displayName(me.display_name, me.handle)}</h2>
           <ProfilePart mailbox={mailbox} me={me} />
           <HandlePart mailbox={mailbox} />
-          <Opened mailbox={mailbox} onGone={onGone} />
+          <Passkeys mailbox={mailbox} all={keys} onChange={load} />
+          <Opened mailbox={mailbox} present={isHere(keys)} onSignOut={onSignOut} />
           <Invitations mailbox={mailbox} />
           <Part title="End-to-end encryption">
             <p class="soft">Your key is kept in this browser, and stays here when you sign out.</p>
@@ -107,8 +113,188 @@ function HandlePart({ mailbox }: { mailbox: Mailbox }) {
   );
 }
 
-/** The browsers and tokens that open the account. */
-function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string) => void }) {
+/** Whether one of the passkeys can be used on this page. */
+const isHere = (all: readonly Passkey[]) => !obstacle() && all.some((it) => it.rp_id === location.hostname);
+
+interface PasskeysProps {
+  mailbox: Mailbox;
+  all: readonly Passkey[];
+  onChange: () => unknown;
+}
+
+/** What one signs in with. */
+function Passkeys({ mailbox, all, onChange }: PasskeysProps) {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const add = async () => {
+    setBusy(true);
+    setError("");
+    try {
+      await addPasskey();
+      mailbox.say("The passkey is added.");
+      await onChange();
+    } catch (failure) {
+      setError(why(failure));
+    }
+    setBusy(false);
+  };
+  const hindered = obstacle();
+  const part = useRef<HTMLDivElement>(null);
+  // Whoever has just joined comes for this alone.
+  useLayoutEffect(() => {
+    if (location.search === "?passkey") part.current?.querySelector("button")?.focus();
+  }, []);
+  return (
+    <Part
+      title="Passkeys"
+      hint="You sign in with your fingerprint, your face or the PIN of a device. Have one on each device that you use."
+    >
+      {all.length === 0 && <p class="soft">None yet.</p>}
+      <ul class="people">
+        {all.map((it) => (
+          <OnePasskey key={it.id} it={it} last={all.length === 1} mailbox={mailbox} onChange={onChange} />
+        ))}
+      </ul>
+      {error && (
+        <p class="small error" role="alert">
+          {error}
+        </p>
+      )}
+      {hindered ? (
+        <p class="small soft">{hindered}</p>
+      ) : (
+        <div class="line" ref={part}>
+          <Button icon="lock" disabled={busy} onClick={() => void add()}>
+            Add a passkey
+          </Button>
+        </div>
+      )}
+    </Part>
+  );
+}
+
+interface OnePasskeyProps {
+  it: Passkey;
+  last: boolean;
+  mailbox: Mailbox;
+  onChange: () => unknown;
+}
+
+function OnePasskey({ it, last, mailbox, onChange }: OnePasskeyProps) {
+  const [doing, setDoing] = useState<"" | "rename" | "remove">("");
+  const [text, setText] = useState("");
+  const [error, setError] = useState("");
+  const begin = (what: typeof doing) => {
+    setText(what === "rename" ? it.name : "");
+    setError("");
+    setDoing(what);
+  };
+  const finish = async (work: Promise<unknown>, said: string) => {
+    setError("");
+    try {
+      await work;
+    } catch (failure) {
+      return setError(sentence(failure));
+    }
+    setDoing("");
+    mailbox.say(said);
+    await onChange();
+  };
+  const rename = () => finish(renamePasskey(it.id, text), "The passkey has a new name.");
+  const remove = (otherWay = "") => finish(removePasskey(it.id, otherWay), "The passkey is removed.");
+  const used = it.used_at === null ? "not used yet" : `used ${shortTime(it.used_at)}`;
+  const focused = (element: HTMLElement | null) => element?.focus();
+  return (
+    <li class="stack">
+      <div class="line">
+        <span class="grow">
+          <span>{it.name}</span>
+          <br />
+          <span class="small soft">
+            {used}, at {it.rp_id}
+          </span>
+        </span>
+        {doing === "" && (
+          <Button label={`Rename ${it.name}`} kind="plain" icon="write" onClick={() => begin("rename")} />
+        )}
+        {doing === "" && last && <Button onClick={() => begin("remove")}>Remove</Button>}
+        {doing === "" && !last && (
+          <Confirm
+            label="Remove"
+            question="It opens your account no longer. Browsers stay signed in."
+            onConfirm={() => void remove()}
+          />
+        )}
+      </div>
+      {doing === "" && error && (
+        <p class="small error" role="alert">
+          {error}
+        </p>
+      )}
+      {doing === "rename" && (
+        <>
+          <Field
+            label="Name of the passkey"
+            value={text}
+            onInput={setText}
+            onEnter={() => void rename()}
+            error={error}
+            most={100}
+            inputRef={focused}
+          />
+          <div class="line">
+            <Button disabled={!text.trim()} onClick={() => void rename()}>
+              Save
+            </Button>
+            <Button kind="plain" onClick={() => begin("")}>
+              Cancel
+            </Button>
+          </div>
+        </>
+      )}
+      {doing === "remove" && (
+        <>
+          <Field
+            label="One of your tokens, or your recovery code"
+            secret
+            value={text}
+            onInput={setText}
+            onEnter={() => void remove(text)}
+            error={error}
+            most={200}
+            hint="This is your last passkey. Show that you can still sign in without it."
+            inputRef={focused}
+          />
+          <div class="line">
+            <Button kind="danger" disabled={!text.trim()} onClick={() => void remove(text)}>
+              Remove it
+            </Button>
+            <Button kind="plain" onClick={() => begin("")}>
+              Keep
+            </Button>
+          </div>
+        </>
+      )}
+    </li>
+  );
+}
+
+const ENDED: Record<Credential["kind"], string> = {
+  browser: "That browser is signed out.",
+  token: "The token is revoked.",
+  app: "The app is disconnected.",
+  device: "The app is disconnected.",
+};
+
+interface OpenedProps {
+  mailbox: Mailbox;
+  /** Whether the reader can show with a passkey that they are there. */
+  present: boolean;
+  onSignOut: () => void;
+}
+
+/** The browsers, apps and tokens that open the account. */
+function Opened({ mailbox, present, onSignOut }: OpenedProps) {
   const [all, setAll] = useState<Credential[] | null>(null);
   const [label, setLabel] = useState("");
   const [token, setToken] = useState("");
@@ -118,9 +304,9 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
   useEffect(() => void load(), []);
   const end = (it: Credential) =>
     mailbox.attempt(async () => {
+      if (it.current) return onSignOut();
       await revoke(it.id);
-      if (it.current) return onGone("This browser is signed out.");
-      mailbox.say(it.kind === "browser" ? "That browser is signed out." : "The token is revoked.");
+      mailbox.say(ENDED[it.kind]);
       await load();
     });
   const create = async () => {
@@ -128,20 +314,38 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
     try {
       setMade((await createToken(label.trim(), token.trim())).token);
     } catch (failure) {
-      return setError(sentence(failure));
+      return setError(why(failure));
     }
     setLabel("");
     setToken("");
     await load();
   };
-  const browsers = all?.filter((it) => it.kind === "browser") ?? [];
-  const tokens = all?.filter((it) => it.kind !== "browser") ?? [];
+  const of = (...kinds: Credential["kind"][]) => all?.filter((it) => kinds.includes(it.kind)) ?? [];
+  const apps = of("app", "device");
+  const what = (
+    <Field
+      label="New token: what is it for?"
+      value={label}
+      onInput={setLabel}
+      {...(present ? { onEnter: () => void create(), error } : {})}
+      most={100}
+      placeholder="laptop"
+    />
+  );
   return (
     <>
       <Part title="Browsers" hint="Where you are signed in. Signing one out ends it at once.">
         <ul class="people">
-          {browsers.map((it) => (
+          {of("browser").map((it) => (
             <Entry key={it.id} it={it} verb="Sign out" question="Sign out there?" onEnd={end} />
+          ))}
+        </ul>
+      </Part>
+      <Part title="Connected apps" hint="Assistants and programs that you let use your account.">
+        {apps.length === 0 && <p class="soft">None. Give an assistant the address of this hub, and it asks you.</p>}
+        <ul class="people">
+          {apps.map((it) => (
+            <Entry key={it.id} it={it} verb="Disconnect" question="It is signed out at once." onEnd={end} />
           ))}
         </ul>
       </Part>
@@ -150,7 +354,7 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
         hint="Your assistants and programs use them. Give each its own, so that you can revoke one."
       >
         <ul class="people">
-          {tokens.map((it) => (
+          {of("token").map((it) => (
             <Entry
               key={it.id}
               it={it}
@@ -160,28 +364,27 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
             />
           ))}
         </ul>
-        <Field
-          label="New token: what is it for?"
-          value={label}
-          onInput={setLabel}
-          most={100}
-          placeholder="laptop"
-        />
+        {!present && what}
         <div class="inline">
-          <Field
-            label="One of your tokens, once more"
-            secret
-            value={token}
-            onInput={setToken}
-            onEnter={() => void create()}
-            most={200}
-            hint="So that nobody can make a token in a browser that you left open."
-            error={error}
-          />
-          <Button disabled={!token.trim()} onClick={() => void create()}>
+          {present ? (
+            what
+          ) : (
+            <Field
+              label="One of your tokens, once more"
+              secret
+              value={token}
+              onInput={setToken}
+              onEnter={() => void create()}
+              most={200}
+              hint="So that nobody can make a token in a browser that you left open."
+              error={error}
+            />
+          )}
+          <Button disabled={!present && !token.trim()} onClick={() => void create()}>
             Create
           </Button>
         </div>
+        {present && <p class="small soft">Your passkey shows that it is you.</p>}
         {made && (
           <Notice tone="warning">
             <div class="stack">

@@ -1,12 +1,14 @@
-/** For someone who is not signed in in this browser: a token, a recovery code, or a new account. */
+/** For someone who is not signed in in this browser: by their company, a passkey, a token or a recovery code, or new. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
 import type { SignedUp } from "../api/types";
-import { Credentials, Recover, Register } from "../components/FirstRun";
+import { Recover, Register } from "../components/FirstRun";
 import { Button, Field, Notice, Ring } from "../components/parts";
 import type { Mailbox } from "../mail/mailbox";
+import { byName, obstacle, signInWithPasskey, why } from "./passkeys";
 import { type Session, signIn } from "./session";
+import { Welcome } from "./Welcome";
 
 type Way = "token" | "recover" | "register";
 
@@ -24,19 +26,23 @@ const REGISTRATION: Record<Session["registration"], string> = {
 interface Props {
   mailbox: Mailbox;
   registration: Session["registration"];
+  /** What people of a company sign in with, if they can. */
+  company: Session["company"];
+  /** Where the reader was going. */
+  next: string;
   /** Why the reader has to sign in, if that needs words. */
   reason: string;
 }
 
-export function SignIn({ mailbox, registration, reason }: Props) {
+export function SignIn({ mailbox, registration, company, next, reason }: Props) {
   const [way, setWay] = useState<Way>("token");
   const [done, setDone] = useState<SignedUp | null>(null);
   const page = useRef<HTMLElement>(null);
-  useLayoutEffect(() => page.current?.querySelector("input")?.focus(), [way]);
+  useLayoutEffect(() => page.current?.querySelector<HTMLElement>(".primary, input")?.focus(), [way]);
   if (done) {
     return (
       <div class="app">
-        <Credentials mailbox={mailbox} given={done} />
+        <Welcome mailbox={mailbox} given={done} />
       </div>
     );
   }
@@ -46,7 +52,17 @@ export function SignIn({ mailbox, registration, reason }: Props) {
         <Ring size={72} stones={17} scale={5.4} />
         <h1 class="title">{TITLES[way]}</h1>
         {reason && way === "token" && <Notice tone="info">{reason}</Notice>}
-        {way === "token" && <Token mailbox={mailbox} />}
+        {way === "token" && (
+          <div class="stack card">
+            {company && (
+              <Button onClick={() => location.assign(`/sign-in/oidc?${new URLSearchParams({ next })}`)}>
+                Sign in with {company}
+              </Button>
+            )}
+            {obstacle() ? <NoPasskeys /> : <Passkey mailbox={mailbox} />}
+            <Token mailbox={mailbox} primary={obstacle() !== ""} />
+          </div>
+        )}
         {way === "recover" && <Recover mailbox={mailbox} onDone={setDone} />}
         {way === "register" && (
           <>
@@ -57,12 +73,12 @@ export function SignIn({ mailbox, registration, reason }: Props) {
         <div class="line">
           {way !== "token" && (
             <Button kind="plain" onClick={() => setWay("token")}>
-              Sign in with a token
+              I have an account
             </Button>
           )}
           {way !== "recover" && (
             <Button kind="plain" onClick={() => setWay("recover")}>
-              I lost my token
+              Use my recovery code
             </Button>
           )}
           {way !== "register" && (
@@ -76,7 +92,47 @@ export function SignIn({ mailbox, registration, reason }: Props) {
   );
 }
 
-function Token({ mailbox }: { mailbox: Mailbox }) {
+function Passkey({ mailbox }: { mailbox: Mailbox }) {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    setBusy(true);
+    setError("");
+    try {
+      await signInWithPasskey();
+      await mailbox.start();
+    } catch (failure) {
+      setError(why(failure));
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <Button kind="primary" icon="lock" disabled={busy} onClick={() => void submit()}>
+        Sign in with a passkey
+      </Button>
+      {error && (
+        <p class="small error" role="alert">
+          {error}
+        </p>
+      )}
+      <p class="or small soft">or</p>
+    </>
+  );
+}
+
+/** Why there are no passkeys here, and what to do instead. */
+function NoPasskeys() {
+  const link = byName();
+  return (
+    <Notice tone="info">
+      {obstacle()} {link ? <a href={link}>Open this page at localhost</a> : "Sign in with a link or a token"}
+      {link ? ", or use a token." : "."}
+    </Notice>
+  );
+}
+
+function Token({ mailbox, primary }: { mailbox: Mailbox; primary: boolean }) {
   const [token, setToken] = useState("");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
@@ -96,7 +152,7 @@ function Token({ mailbox }: { mailbox: Mailbox }) {
     setBusy(false);
   };
   return (
-    <div class="stack card">
+    <>
       <Field
         label="Token"
         value={token}
@@ -105,15 +161,15 @@ function Token({ mailbox }: { mailbox: Mailbox }) {
         error={error}
         secret
         placeholder="sk_…"
-        hint="You were given it when you registered. Your other clients have it in their settings."
+        hint="Your other clients have it in their settings."
       />
-      <Button kind="primary" disabled={busy} onClick={() => void submit()}>
+      <Button {...(primary ? { kind: "primary" as const } : {})} disabled={busy} onClick={() => void submit()}>
         Sign in
       </Button>
       <p class="small soft">
         On a computer where you use the <code>folkmoot</code> command, <code>folkmoot open</code>{" "}
         signs you in without a token.
       </p>
-    </div>
+    </>
   );
 }

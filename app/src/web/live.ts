@@ -8,6 +8,7 @@ export type EventName =
   | "contacts.changed"
   | "account.changed"
   | "tokens.changed"
+  | "connections.changed"
   | "room.membership"
   | "room.changed"
   | "room.message"

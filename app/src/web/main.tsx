@@ -12,6 +12,8 @@ import { Mailbox, POLL_SECONDS } from "../mail/mailbox";
 import { ASK_EVENTS, unread, waiting } from "../navigation/badges";
 import { Navigation } from "../navigation/Navigation";
 import { Account } from "./Account";
+import { Authorize, Device } from "./Authorize";
+import { Connect, Connected } from "./Connect";
 import { keepPage } from "./install";
 import { type EventName, Live } from "./live";
 import { ownPath } from "./paths";
@@ -30,6 +32,23 @@ const CODE = /^#(oc_[0-9a-f]{64})$/;
 /** While the hub tells what changes, the inbox asks by itself only so often. */
 const SELDOM_SECONDS = 300;
 const AGAIN_MS = 5_000;
+const TITLES: Record<string, string> = {
+  "/account": "Account",
+  "/authorize": "Connect an app",
+  "/device": "Connect a device",
+  "/connect": "Sign in to a server",
+  "/oauth/callback": "Sign in to a server",
+};
+/** Where the reader lets something use their account, or signs in to a server. */
+const CONSENT: Record<string, typeof Authorize> = {
+  "/authorize": Authorize,
+  "/device": Device,
+  "/connect": Connect,
+  "/oauth/callback": Connected,
+};
+const ASKED = ["/authorize", "/device"];
+const first = () =>
+  ASKED.includes(path.peek()) ? "An app asks to use your account. Sign in first." : "Sign in to continue.";
 const COUNT_MS = 1_000;
 const MAIL_EVENTS: readonly EventName[] = [
   "mail.received",
@@ -43,8 +62,10 @@ const MAIL_EVENTS: readonly EventName[] = [
 
 /** Where the reader wanted to go when they were asked to sign in. */
 const next = location.pathname === "/sign-in" ? ownPath(new URLSearchParams(location.search).get("next")) : null;
-const path = signal(location.pathname);
+/** What stands behind `/connect/` is for that page alone. */
+const path = signal(location.pathname.replace(/^\/connect\/.*/, "/connect"));
 const registration = signal<Session["registration"]>("open");
+const company = signal<Session["company"]>(null);
 const reason = signal("");
 /** What keeps the page from asking who is signed in. */
 const trouble = signal("");
@@ -129,7 +150,7 @@ function follow(): void {
       if (next !== null && path.peek() === "/sign-in") return location.replace(next);
       void learnWho();
       live.open();
-      if (path.peek() !== "/account") show("/inbox");
+      if (path.peek() !== "/account" && !CONSENT[path.peek()]) show("/inbox");
     } else if (now === "signed_out" && before === "ready") {
       queueMicrotask(() => leave("You were signed out. Sign in again."));
     }
@@ -140,7 +161,7 @@ effect(() => {
   const box = current.value;
   const count = box.phase.value === "ready" ? box.unread.value : 0;
   unread.value = count;
-  const name = box.phase.value === "signed_out" ? "Sign in" : path.value === "/account" ? "Account" : "Inbox";
+  const name = box.phase.value === "signed_out" ? "Sign in" : (TITLES[path.value] ?? "Inbox");
   document.title = `${count ? `(${count}) ` : ""}${name} · Folkmoot`;
 });
 
@@ -163,11 +184,12 @@ async function start(): Promise<void> {
   try {
     const found = await session();
     registration.value = found.registration;
+    company.value = found.company;
     trouble.value = "";
     asked.value = true;
     if (found.handle === null) {
       mailbox.phase.value = "signed_out";
-      if (next !== null && !reason.value) reason.value = "Sign in to continue.";
+      if (next !== null || CONSENT[path.peek()]) reason.value ||= first();
       return;
     }
     who.value = found;
@@ -183,9 +205,12 @@ function again(error: unknown): void {
   setTimeout(() => void start(), AGAIN_MS);
 }
 
-async function out(): Promise<void> {
+async function out(why = "You are signed out."): Promise<void> {
+  // The hub tells that this session ends: whoever looks then is refused.
+  live.close();
   const done = await mailbox.attempt(() => signOut());
-  if (done !== undefined) leave("You are signed out.");
+  if (done === undefined) live.open();
+  else leave(why);
 }
 
 function App() {
@@ -200,7 +225,24 @@ function App() {
     );
   }
   if (box.phase.value === "signed_out") {
-    return <SignIn mailbox={box} registration={registration.value} reason={reason.value} />;
+    const going = path.value === "/sign-in" ? (next ?? "") : location.pathname + location.search;
+    return (
+      <SignIn
+        mailbox={box}
+        registration={registration.value}
+        company={company.value}
+        next={going}
+        reason={reason.value}
+      />
+    );
+  }
+  const Consent = CONSENT[path.value];
+  if (Consent) {
+    return (
+      <div class="app">
+        {who.value?.handle && <Consent handle={who.value.handle} onOther={() => void out(first())} />}
+      </div>
+    );
   }
   return (
     <div class="framed">
@@ -217,6 +259,7 @@ function App() {
             void signOut().catch(() => {});
             leave(why);
           }}
+          onSignOut={() => void out("This browser is signed out.")}
         />
       ) : (
         <Inbox mailbox={box} />

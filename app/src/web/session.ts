@@ -1,5 +1,6 @@
 /** Who is signed in in this browser, and everything about one's account that is not mail. */
 import type * as hub from "../api/schema";
+import { presence } from "./passkeys";
 import { ask } from "./rest";
 
 export type Session = hub.BrowserSession;
@@ -13,8 +14,12 @@ export const signOut = () => ask<unknown>("DELETE", "/v1/session");
 
 export const credentials = async () =>
   (await ask<hub.Credentials>("GET", "/v1/me/credentials")).credentials;
-export const createToken = (label: string, confirm: string) =>
-  ask<hub.CreatedCredential>("POST", "/v1/me/credentials", label ? { label } : {}, confirm);
+/** A token is given once more to `confirm` it; without one, a passkey is used. */
+export async function createToken(label: string, confirm: string): Promise<hub.CreatedCredential> {
+  const args = label ? { label } : {};
+  const shown = confirm ? {} : await presence("folkmoot/create_token", args);
+  return ask("POST", "/v1/me/credentials", { ...args, ...shown }, confirm);
+}
 export const revoke = (id: string) =>
   ask<unknown>("DELETE", `/v1/me/credentials/${encodeURIComponent(id)}`);
 

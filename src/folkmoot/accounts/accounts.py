@@ -10,11 +10,16 @@ from folkmoot.accounts import (
     people,
     profiles,
     queries,
+    queries_apps,
+    queries_consents,
+    queries_identities,
+    queries_passkeys,
     queries_people,
     registration,
 )
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts import queries_invites as invites
+from folkmoot.accounts.apps import Apps
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
@@ -24,6 +29,7 @@ from folkmoot.accounts.credentials import (
     new_invite_code,
     new_token,
 )
+from folkmoot.accounts.devices import Devices
 from folkmoot.accounts.limits import (
     INVITE_SECONDS,
     MAX_PEOPLE_PAGE,
@@ -52,6 +58,8 @@ from folkmoot.accounts.model import (
     Welcome,
     publish_change,
 )
+from folkmoot.accounts.oidc import Oidc
+from folkmoot.accounts.passkeys import Passkeys
 from folkmoot.accounts.profiles import check_text
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.queries_invites import Claim, claim_invite
@@ -63,6 +71,7 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, used_by
+from folkmoot.settings import SignInSettings
 
 NOT_YOURS: Final = "Give one of your tokens once more: this one is not valid, or not yours."
 TOO_YOUNG: Final = (
@@ -88,6 +97,7 @@ class Accounts:
         quotas: Quotas | None = None,
         session_times: SessionTimes | None = None,
         owners: RoomOwners | None = None,
+        sign_in: SignInSettings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -100,6 +110,14 @@ class Accounts:
         times = session_times or SessionTimes()
         self.authentication = Authentication(store, clock, self._quotas, times, owners)
         self.browsers = BrowserSessions(store, clock, self._quotas, times)
+        self.passkeys = Passkeys(store, clock, sealer, self._quotas)
+        options = sign_in or SignInSettings()
+        self.apps = Apps(store, clock, self._quotas, options)
+        self.devices = Devices(self.apps)
+        oidc = options.oidc
+        self.oidc = Oidc(store, clock, sealer, self, oidc) if oidc.issuer else None
+        self.groups_from = oidc.issuer if oidc.groups_claim else ""
+        """The provider that says who is in which group; what another one said does not count."""
 
     async def register(
         self,
@@ -209,7 +227,7 @@ class Accounts:
         return row
 
     async def recover(self, handle: str, code: str) -> Recovered:
-        """Give an account a new token for its recovery code; every other ends at once."""
+        """Give an account a new token for its recovery code; all else that opens it ends."""
         now, token = self._now(), new_token()
         # A wrong guess is answered from a reader: it never makes the writer work.
         found = await self._store.read(
@@ -224,6 +242,7 @@ class Accounts:
             # Others who recover it at the same moment wait here; the last one's token is left.
             account = await queries.update_user(tx, found.id, {}, now)
             await credentials.remove_all(tx, found.id)
+            await queries_passkeys.remove_all(tx, found.id)
             await credentials.insert(tx, made, hash_secret(token))
             publish_change(tx, account, "recovered")
             return account
@@ -589,6 +608,10 @@ class Accounts:
                 contacts=[self._nicknames.open(user_id, *each) for each in contacts],
                 blocked=await queries_people.blocked_by(tx, user_id, after="", limit=most),
                 invites=await invites.invites_of(tx, user_id),
+                apps=await queries_apps.of_account(tx, user_id),
+                servers=await queries_consents.of_account(tx, user_id),
+                passkeys=await queries_passkeys.of_account(tx, user_id),
+                company_accounts=await queries_identities.of_account(tx, user_id),
             )
 
         return await self._store.read(query, long=True)

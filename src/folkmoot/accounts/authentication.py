@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from folkmoot.accounts import queries_apps, queries_consents
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
 from folkmoot.accounts.limits import (
     MAX_CACHED_IDENTITIES,
     MAX_LABEL,
     MAX_TOKEN_SECONDS,
+    SIGN_IN_SECONDS,
     UPKEEP_SECONDS,
 )
 from folkmoot.accounts.model import (
     Account,
     Credential,
+    CredentialKind,
     Identity,
     NewToken,
     SessionTimes,
@@ -44,7 +47,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.accounts")
 
-CONFIRM: Final = "To create a token in a browser, give one of your tokens once more."
+CONFIRM: Final = (
+    "To create a token in a browser, use your passkey, or give one of your tokens once more."
+)
 FIRST: Final = "first token"
 RECOVERED: Final = "recovered"
 
@@ -99,11 +104,18 @@ class KnownIdentities:
         if len(self._by_hash) > self._most:
             self._drop(next(iter(self._by_hash)))
 
-    def forget(self, credential_id: str) -> None:
-        """Drop a credential that ended, or that must be read again."""
+    def forget(self, credential_id: str, account_id: str | None = None) -> None:
+        """Drop a credential that ended, or that must be read again.
+
+        With its `account_id` also what came from it: the access tokens of a grant end unheard.
+        """
         self.moment += 1
         if (hashed := self._hashes.get(credential_id)) is not None:
             self._drop(hashed)
+        if account_id is not None:
+            for hashed in tuple(self._of_account.get(account_id, ())):
+                if self._by_hash[hashed].credential.parent_id == credential_id:
+                    self._drop(hashed)
 
     def forget_account(self, account_id: str) -> None:
         """An account was changed: what was read of it before is not remembered any more."""
@@ -157,7 +169,7 @@ class Authentication:
         self.known.forget_account(about(event))
 
     def _credential_ended(self, event: Event) -> None:
-        self.known.forget(about(event))
+        self.known.forget(about(event), event.data["account"])
 
     async def by_hash(self, hashed: str) -> Identity | None:
         """Who is behind the secret with this hash, also where the account is suspended."""
@@ -172,7 +184,7 @@ class Authentication:
         info = REQUEST.get()
         if info is not None and identity is not None:
             info.account_id = identity.credential.account_id
-            info.credential_id = identity.credential.id
+            info.credential_id = identity.credential.lasting_id
         return identity
 
     async def by_browser(self, secret: str) -> Identity | None:
@@ -221,14 +233,16 @@ class Authentication:
         scope: str = "",
         by: str = "",
         confirmed: Credential | None = None,
+        present: bool = False,
         operated: bool = False,
     ) -> NewToken:
         """Make one more token for an account; its secret is told this once.
 
         One that is made with another, whose id is `by`, may do no more and must expire no later;
-        without a `scope` it may do the same. In a browser a token must be `confirmed` too: the new
-        one may do no more than that, and lasts no longer. Which scopes there are is not checked
-        here. One that is `operated` is made by the operator; only such a one may run the hub.
+        without a `scope` it may do the same. In a browser its person must be `present`, by a
+        passkey, or a token `confirmed`: the new one may do no more than that, and lasts no longer.
+        Which scopes there are is not checked here. One that is `operated` is made by the operator;
+        only such a one may run the hub.
         """
         if len(label) > MAX_LABEL or not label.isprintable():
             raise e.ArgumentInvalid(
@@ -251,7 +265,7 @@ class Authentication:
                 raise e.TokenInvalid
             used = None if asking is None else asking[1].credential
             in_browser = used is not None and used.kind == "browser"
-            if in_browser and confirmed is None:
+            if in_browser and confirmed is None and not present:
                 raise e.ConfirmationInvalid(CONFIRM)
             if confirmed is not None and await queries.by_id(tx, confirmed.id) is None:
                 raise e.TokenInvalid
@@ -379,6 +393,11 @@ class Authentication:
             # A hub that has nothing to remove writes nothing.
             while await self._store.read(lambda tx: queries.any_expired(tx, now)):
                 await self._store.write(lambda tx: queries.remove_expired(tx, now, 500))
+            while await self._store.read(lambda tx: queries_apps.any_over(tx, now)):
+                await self._store.write(lambda tx: queries_apps.remove_over(tx, now, 500))
+            left = now - SIGN_IN_SECONDS
+            if await self._store.read(lambda tx: queries_consents.any_left(tx, left)):
+                await self._store.write(lambda tx: queries_consents.remove_left(tx, left))
         except e.StoreError as error:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
@@ -399,18 +418,26 @@ def audit_credential(
 
 
 def token_of(
-    account_id: str, label: str, now: int, until: int | None = None, scope: str = ALL
+    account_id: str,
+    label: str,
+    now: int,
+    until: int | None = None,
+    scope: str = ALL,
+    *,
+    kind: CredentialKind = "token",
+    parent_id: str | None = None,
+    used_at: int | None = None,
 ) -> Credential:
-    """A token of an account, to be stored."""
+    """A token of an account, or a grant or access token of an app, to be stored."""
     return Credential(
         id=queries.new_id(),
-        kind="token",
+        kind=kind,
         account_id=account_id,
         guest_id=None,
-        parent_id=None,
+        parent_id=parent_id,
         label=label,
         created_at=now,
-        used_at=None,
+        used_at=used_at,
         expires_at=until,
         scope=scope,
     )

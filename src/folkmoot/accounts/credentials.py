@@ -7,14 +7,15 @@ import binascii
 import hashlib
 import re
 import secrets
-from hashlib import sha256
+from functools import lru_cache
+from hashlib import blake2b, sha256
 from typing import NamedTuple
 
 from nacl.bindings import crypto_box_beforenm
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey
 
-from folkmoot.accounts.limits import MAX_RECOVERY_CODE
+from folkmoot.accounts.limits import MAX_RECOVERY_CODE, MAX_USER_CODE
 from folkmoot.core import errors as e
 
 TOKEN = re.compile(r"sk_[0-9a-f]{64}")
@@ -31,6 +32,20 @@ INVITE = re.compile(f"ic_[0-9a-f]{{{INVITE_BYTES * 2}}}")
 BROWSER = re.compile(r"bs_[0-9a-f]{64}")
 ONE_TIME = re.compile(r"oc_[0-9a-f]{64}")
 """Neither can be taken for a token: what is in a cookie opens nothing as a bearer token."""
+
+
+BEARER = re.compile(r"(?:sk|at)_[0-9a-f]{64}")
+"""A token of an account, or an access token of an app: nothing else opens an account by itself."""
+USER_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
+"""Letters that nobody takes for another, and that make no words."""
+USER_CODE = re.compile(f"[{USER_ALPHABET}]{{8}}")
+OF_APPS = ("at_", "rt_")
+"""How the tokens of apps begin."""
+ACCESS_INVALID = (
+    "Authentication required. The access token is not valid: it is wrong, has expired or was "
+    "revoked. Get a new one, or sign in again."
+)
+"""What whoever comes with one is told: nobody has to recover their account for it."""
 
 
 def new_token() -> str:
@@ -59,6 +74,23 @@ def new_one_time_code() -> str:
     return f"oc_{secrets.token_hex(TOKEN_BYTES)}"
 
 
+def new_app_secret(kind: str) -> str:
+    """A token or code of an app: `at` for access, `rt` to refresh, `ac` and `dc` codes."""
+    return f"{kind}_{secrets.token_hex(TOKEN_BYTES)}"
+
+
+def new_user_code() -> str:
+    """The short code by which its person finds what it asks for."""
+    text = "".join(secrets.choice(USER_ALPHABET) for _ in range(8))
+    return f"{text[:4]}-{text[4:]}"
+
+
+def hash_user_code(text: str) -> str | None:
+    """The hash of such a code, in any case, with or without a dash; nothing if it is none."""
+    plain = re.sub(r"[\s-]", "", text[:MAX_USER_CODE]).upper()
+    return hash_secret(plain) if USER_CODE.fullmatch(plain) else None
+
+
 def hash_secret(secret: str) -> str:
     """The SHA-256 of a token or code as 64 hexadecimal digits: all that is ever stored of it."""
     return sha256(secret.encode()).hexdigest()
@@ -72,6 +104,25 @@ def is_token(text: str) -> bool:
 def hash_token(token: str) -> str | None:
     """The hash of a token; nothing where the text is not one."""
     return hash_secret(token) if is_token(token) else None
+
+
+def hash_bearer(text: str) -> str | None:
+    """The hash of what opens an account as a bearer token; nothing where the text is not such."""
+    return hash_secret(text) if BEARER.fullmatch(text) else None
+
+
+def hash_app_secret(form: re.Pattern[str], text: str) -> str | None:
+    """The hash of a token or code of an app; nothing where the text has not that form."""
+    return hash_secret(text) if form.fullmatch(text) else None
+
+
+@lru_cache(maxsize=4096)
+def hash_grant(credential_id: str) -> str:
+    """What stands for a grant where others have the hash of their secret: no text has it.
+
+    Every request of an app needs it.
+    """
+    return blake2b(credential_id.encode(), digest_size=32).hexdigest()
 
 
 def hash_browser_secret(text: str) -> str | None:

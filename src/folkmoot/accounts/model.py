@@ -6,7 +6,7 @@ None of them holds a stored secret.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -68,6 +68,19 @@ class Credential(Struct, frozen=True, gc=False):
     scope: str = ALL
     """The part of the account's rights that it has."""
 
+    @property
+    def is_access(self) -> bool:
+        """Whether it is an access token of an app, one of many that a grant has in turn."""
+        return self.kind == "app" and self.parent_id is not None
+
+    @property
+    def lasting_id(self) -> str:
+        """What outlasts it: the grant of an access token, else itself.
+
+        Whatever is open with an access token belongs to the grant, and ends with that.
+        """
+        return (self.parent_id or self.id) if self.kind == "app" else self.id
+
 
 class Identity(Struct, frozen=True, gc=False):
     """Who is behind a secret: a credential, and the account it opens; a guest has none."""
@@ -101,6 +114,40 @@ class OneTimeCode(Struct, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         return "<OneTimeCode>"
+
+
+class AppClient(Struct, frozen=True, gc=False):
+    """Who an app is, as its person has seen it when they consented."""
+
+    client_id: str
+    client_name: str
+    redirect_host: str
+    resource: str
+    """The address that its tokens are for."""
+
+
+class ConnectedApp(AppClient, frozen=True, gc=False):
+    """An app that an account is connected to."""
+
+    id: str
+    """Of the grant: what it is revoked by."""
+    kind: CredentialKind
+    scope: str
+    created_at: int
+    used_at: int | None
+
+
+class Pair(Struct, frozen=True, gc=False):
+    """The tokens that an app is given, which nobody can be told again."""
+
+    access_token: str
+    refresh_token: str
+    scope: str
+    expires_in: int
+    """Seconds until the access token expires."""
+
+    def __repr__(self) -> str:
+        return "<Pair>"
 
 
 class SessionTimes(Struct, frozen=True, gc=False):
@@ -245,6 +292,49 @@ class OpenInvite(Struct, frozen=True, gc=False):
     """Whether a message waits for whoever uses it."""
 
 
+class Consent(Struct, frozen=True):
+    """What a person lets the hub do for them at a server behind it, without the tokens."""
+
+    namespace: str
+    issuer: str
+    scope: str
+    """What was asked for."""
+    created_at: int
+    expires_at: int | None
+    """When its present token ends, where that is known."""
+    state: Literal["live", "lapsed"]
+
+
+class Passkey(Struct, frozen=True, gc=False):
+    """A passkey as its owner sees it."""
+
+    id: str
+    rp_id: str
+    """The name of the hub that it was made at; it works there alone."""
+    name: str
+    created_at: int
+    used_at: int | None
+
+
+class Decision(Struct, frozen=True, array_like=True):
+    """What someone decides: which operation or ask it is about, on which arguments, and how."""
+
+    about: str
+    arguments: Any
+    verdict: str = ""
+
+
+class CompanyAccount(Struct, frozen=True):
+    """Who somebody is at the provider of their company."""
+
+    issuer: str
+    subject: str
+    groups: list[str]
+    """As of the last sign-in."""
+    created_at: int
+    used_at: int
+
+
 class Belongings(Struct, frozen=True, gc=False):
     """Everything the hub keeps of an account, but its mail and its secrets."""
 
@@ -254,6 +344,10 @@ class Belongings(Struct, frozen=True, gc=False):
     contacts: list[Contact]
     blocked: list[str]
     invites: list[InviteRecord]
+    apps: list[ConnectedApp]
+    servers: list[Consent]
+    passkeys: list[Passkey]
+    company_accounts: list[CompanyAccount]
 
 
 Welcome: TypeAlias = "Callable[[Tx, Account, str | None, str | None], Awaitable[None]]"

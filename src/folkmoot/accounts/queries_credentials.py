@@ -30,6 +30,8 @@ CREDENTIAL: Final = (
 )
 FIELDS: Final = CREDENTIAL.count(",") + 1
 SESSION: Final = "session"
+ACCESS: Final = "kind = 'app' AND parent_id IS NOT NULL"
+"""The access tokens of apps: nobody lists them, and their end tells nobody anything."""
 
 
 BY_HASH: Final = (
@@ -74,7 +76,8 @@ async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
         "used_at, expires_at, scope, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*astuple(credential), hashed),
     )
-    if credential.account_id is not None and credential.kind != SESSION:
+    shown = credential.kind != SESSION and not credential.is_access
+    if credential.account_id is not None and shown:
         publish_tokens(tx, credential.account_id, credential.id, "created")
 
 
@@ -82,17 +85,17 @@ async def of_account(tx: Tx, account_id: str) -> list[Credential]:
     """The credentials of an account that a person made, the oldest first."""
     rows = await tx.fetch(
         f"SELECT {CREDENTIAL} FROM credentials c WHERE c.account_id = ? "  # noqa: S608
-        "AND c.kind <> 'session' ORDER BY c.created_at, c.id",
+        f"AND c.kind <> 'session' AND NOT ({ACCESS}) ORDER BY c.created_at, c.id",
         (account_id,),
     )
     return [Credential(*row) for row in rows]
 
 
 async def count_of(tx: Tx, account_id: str) -> int:
-    """The number of an account's credentials, except those of browsers and MCP sessions."""
+    """The number of an account's tokens; browsers, sessions and apps have limits of their own."""
     row = await tx.fetch_one(
         "SELECT COUNT(*) FROM credentials WHERE account_id = ? "
-        "AND kind NOT IN ('session', 'browser')",
+        "AND kind NOT IN ('session', 'browser', 'app', 'device')",
         (account_id,),
     )
     return 0 if row is None else int(row[0])
@@ -111,26 +114,30 @@ async def lineage(tx: Tx, credential_id: str) -> list[Credential]:
 async def _remove(tx: Tx, which: str, *values: SqlValue) -> int:
     """Remove credentials and all that came from them, and have everyone told of each.
 
-    The database removes what came from them by itself, but tells nobody.
+    The database removes what came from them by itself, but tells nobody. Nobody is told of access
+    tokens: what is open with one belongs to its grant.
     """
     ended = await tx.fetch(
         f"WITH RECURSIVE ended (id) AS (SELECT id FROM credentials WHERE {which} "  # noqa: S608
         "UNION SELECT c.id FROM credentials c JOIN ended e ON c.parent_id = e.id) "
-        "SELECT c.id, c.account_id, c.kind FROM credentials c JOIN ended e ON c.id = e.id",
+        f"SELECT {CREDENTIAL} FROM credentials c JOIN ended e ON c.id = e.id",
         values,
     )
     if ended:
         await tx.execute(f"DELETE FROM credentials WHERE {which}", values)  # noqa: S608
-    for credential_id, account_id, kind in ended:
-        tx.publish(subject(CREDENTIALS, credential_id), {"account": account_id})
-        if account_id is not None and kind != SESSION:
-            publish_tokens(tx, account_id, credential_id, "ended")
+    for each in (Credential(*row) for row in ended):
+        if each.is_access:
+            continue
+        tx.publish(subject(CREDENTIALS, each.id), {"account": each.account_id})
+        if each.account_id is not None and each.kind != SESSION:
+            publish_tokens(tx, each.account_id, each.id, "ended")
     return len(ended)
 
 
 async def remove(tx: Tx, account_id: str, credential_id: str) -> bool:
     """Remove one credential of an account, and all that came from it."""
-    return await _remove(tx, "id = ? AND account_id = ?", credential_id, account_id) > 0
+    which = f"id = ? AND account_id = ? AND NOT ({ACCESS})"
+    return await _remove(tx, which, credential_id, account_id) > 0
 
 
 async def remove_oldest_browsers(tx: Tx, account_id: str, kept: int) -> None:

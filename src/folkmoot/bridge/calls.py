@@ -17,7 +17,7 @@ from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
-from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.client.target import HttpTarget, TokenSource
 from folkmoot.mcp.wire import COMPLETE, EVENT_STREAM, RESULT_TYPE, TOOLS_CALL
 
 TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
@@ -154,10 +154,10 @@ NO_ACCOUNT: Final = "Authentication required."
 class SideHub:
     """Calls tools of the hub as the account, one request and one answer at a time."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, tokens: TokenSource | None = None) -> None:
         self.url = url
         self._token = token
-        self._target = HttpTarget(f"{url}/mcp", described=False)
+        self._target = HttpTarget(f"{url}/mcp", described=False, tokens=tokens)
 
     async def __aenter__(self) -> Self:
         await self._target.__aenter__()

@@ -121,11 +121,11 @@ class Device(Entity):
         if not published:
             if await asyncio.to_thread(self.ledger.was_published, public):
                 self.warn("the hub no longer named this device's key, so it was published again.")
-            await self._publish(public, formats=formats)
+            problem = await self._publish(public, formats=formats)
         elif published != public:
             problem = foreign(handle, published, public)
         elif formats and not reads_letters(profile):
-            await self._publish(public, formats=True)
+            problem = await self._publish(public, formats=True)
         if problem and problem != self.problem:
             self.warn(problem)
         if not problem:
@@ -157,15 +157,22 @@ class Device(Entity):
         )
         return keys
 
-    async def _publish(self, public: str, *, formats: bool) -> None:
-        """Have the hub name this key, and say that its owner reads letters."""
+    async def _publish(self, public: str, *, formats: bool) -> str:
+        """Have the hub name this key, and say that its owner reads letters; why it does not."""
         more = {FORMATS: [VERSION]} if formats else {}
         try:
             await self.hub.call("msg/set_profile", client_public_key=public, **more)
+        except e.ToolRefused as error:
+            return (
+                f"The hub does not take this device's key ({error.message.rstrip('.')}), so this "
+                "device seals nothing. Create a token that can change your account in the hub's "
+                "pages, and save it here with 'folkmoot account add'."
+            )
         except e.FolkmootError as error:
             raise e.DeviceKeyUnusable(
                 f"The device key cannot be published: {error.message}"
             ) from None
+        return ""
 
     def _name(self, keys: Keys, handle: str) -> None:
         self.ledger.add_name(keys.current.public, handle)

@@ -28,7 +28,7 @@ from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.core.transport import Headers, TransportContext
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.client.http import HttpLink
-from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.client.target import HttpTarget, TokenSource
 from folkmoot.mcp.server.stdio import StdioFront
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import SessionManager
@@ -74,6 +74,8 @@ class BridgeAccount(msgspec.Struct, frozen=True):
     hub: str
     handle: str
     token: str
+    tokens: TokenSource | None = None
+    """Gives the token of the moment, where it does not last."""
 
     def __repr__(self) -> str:
         return f"Account(@{self.handle} on {self.hub})"
@@ -102,7 +104,7 @@ async def open_bridge(
 ) -> AsyncIterator[Bridge]:
     """A bridge at work, while entered; what was read last is marked before it ends."""
     async with AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(SideHub(account.hub, account.token))
+        hub = await stack.enter_async_context(SideHub(account.hub, account.token, account.tokens))
         ledger = Ledger(places.ledger)
         stack.callback(ledger.close)
         store = KeyStore(places.keys)
@@ -133,7 +135,7 @@ async def serve_bridge(account: BridgeAccount, places: BridgeFiles, warn: Warn) 
     headers = Headers.of([("authorization", f"Bearer {account.token}")])
     async with (
         open_bridge(account, places, clock, warn) as bridge,
-        HttpTarget(f"{account.hub}/mcp", headers=headers) as target,
+        HttpTarget(f"{account.hub}/mcp", headers=headers, tokens=account.tokens) as target,
     ):
         try:
             await bridge.device.ready()

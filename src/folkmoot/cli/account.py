@@ -28,6 +28,7 @@ from folkmoot.cli.credentials import (
     handle_argument,
     hub_at,
     hub_for,
+    login_for,
     read_keyring,
 )
 from folkmoot.cli.options import (
@@ -232,7 +233,7 @@ def enter(get: Callable[[str], Login], url: str | None, *, as_json: bool) -> Log
 def show_secrets(login: Login, *, as_json: bool, kept: bool) -> None:
     """The token and the code; where no file keeps them, this once."""
     if as_json:
-        say_data(msgspec.structs.asdict(login))
+        say_data(login)
         return
     say(f"You are @{login.handle} on {login.hub}.")
     say()
@@ -315,8 +316,8 @@ def change_handle(
 
     The old one redirects to you for 30 days.
     """
+    login = login_for(url, handle)
     with changing() as keyring:
-        login = keyring.find(url, handle)
         answer = hub_at(login.hub, login.token).change_handle(new)
         changed = msgspec.structs.replace(login, handle=answer.new_handle)
         keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
@@ -332,7 +333,7 @@ def delete_account(
     What you said in rooms stays there, and older backups of the hub still contain your mail. Asks
     for your handle first, unless --yes is given.
     """
-    login = read_keyring().find(url, handle)
+    login = login_for(url, handle)
     if not yes:
         confirm_name(
             login.handle,
@@ -380,7 +381,7 @@ def token(handle: HandleArgument, url: UrlOption = None) -> None:
 
     Anyone who has the token can act as the account.
     """
-    say(read_keyring().find(url, handle).token)
+    say(login_for(url, handle).token)
 
 
 app = group(

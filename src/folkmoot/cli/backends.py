@@ -20,6 +20,7 @@ from folkmoot.cli.backends_show import (
     show_views,
     views_if_running,
 )
+from folkmoot.cli.backends_sign_in import sign_in
 from folkmoot.cli.backends_test import NameArgument, find_spec, try_out
 from folkmoot.cli.call import (
     CallOptions,
@@ -179,6 +180,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "remove": remove,
     "test": try_out,
     "call": call_backend,
+    "sign-in": sign_in,
     "reload": reload,
     "diff": diff,
     "accept": accept,

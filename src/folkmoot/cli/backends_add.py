@@ -72,6 +72,7 @@ SingleOption = Annotated[
 LenientOption = Annotated[
     bool, flag("--lenient", "Let the server alone check the arguments of calls.")
 ]
+OAuthOption = Annotated[bool, flag("--oauth", "Have each person sign in to it (OAuth).")]
 NoTestOption = Annotated[bool, flag("--no-test", "Do not test the connection first.")]
 
 
@@ -91,6 +92,7 @@ def add(
     per_user: PerUserOption = False,
     single: SingleOption = False,
     lenient: LenientOption = False,
+    oauth: OAuthOption = False,
     no_test: NoTestOption = False,
 ) -> None:
     """Add an MCP server to the hub's settings file.
@@ -107,7 +109,7 @@ def add(
     common = {name: True for name, wanted in flags.items() if wanted}
     loaded = settings_from(config, runs=True, data=data)
     if source is not None:
-        if url or command or namespace or env or header:
+        if url or command or namespace or env or header or oauth:
             raise typer.BadParameter(
                 "--from imports servers as they are; it takes no options that describe one"
             )
@@ -119,6 +121,7 @@ def add(
             **({"namespace": namespace} if namespace else {}),
             **({"url": url} if url else {"command": list(command)}),
             **common,
+            **({"auth": "oauth"} if oauth else {}),
             **({"env": variables(env)} if env else {}),
             **({"headers": written_headers(header)} if header else {}),
         }
@@ -254,6 +257,8 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
                 complain(
                     f"{told}. To see it: folkmoot backends diff {view.namespace}", kind="warning"
                 )
+        elif view.state == "sign_in":
+            say(f"Sign in to it: folkmoot backends sign-in {view.namespace}")
         else:
             why = f": {word(view.why)}" if view.why else ""
             complain(f"{view.namespace} is {view.state}{why}", kind="warning")

@@ -107,7 +107,14 @@ def views_if_running(hub: RunningHub) -> list[BackendView] | None:
 
 
 INDENT = "  "
-STYLES = {"up": "green", "starting": "yellow", "down": "red", "broken": "bold red", "off": "dim"}
+STYLES = {
+    "up": "green",
+    "starting": "yellow",
+    "sign_in": "yellow",
+    "down": "red",
+    "broken": "bold red",
+    "off": "dim",
+}
 CONFIGURED = "configured"
 
 

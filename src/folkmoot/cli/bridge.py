@@ -24,7 +24,7 @@ from folkmoot.cli.credentials import (
     UrlOption,
     YesOption,
     confirm,
-    read_keyring,
+    login_for,
 )
 from folkmoot.cli.options import check_place, option
 from folkmoot.cli.output import (
@@ -205,10 +205,13 @@ def bridge(
         check_place(ctx, key_file, url, handle, keyring)
         return
     from folkmoot.bridge.serve import BridgeAccount, BridgeFiles
+    from folkmoot.cli.login import LoginTokens
 
-    login = read_keyring().find(url, handle)
+    login = login_for(url, handle)
     run(
-        BridgeAccount(login.hub, login.handle, login.token),
+        BridgeAccount(
+            login.hub, login.handle, login.token, LoginTokens(login) if login.client_id else None
+        ),
         BridgeFiles(key_path(key_file), ledger_path(), keyring=keyring),
     )
 

@@ -20,8 +20,8 @@ from folkmoot.cli.credentials import (
     YesOption,
     confirm,
     credentials_path,
-    hub_at,
-    read_keyring,
+    hub_for_login,
+    login_for,
 )
 from folkmoot.cli.options import argument, flag, number, option
 from folkmoot.cli.output import (
@@ -53,8 +53,8 @@ class OwnDevice:
     """The user's account, keys and hub on this device, for one command."""
 
     def __init__(self, url: str | None, handle: str | None, key_file: Path | None) -> None:
-        self.login: Login = read_keyring().find(url, handle)
-        self.hub = hub_at(self.login.hub, self.login.token)
+        self.login: Login = login_for(url, handle)
+        self.hub = hub_for_login(self.login)
         self.store = key_store(key_file)
 
     def keys(self) -> Keys:

@@ -186,7 +186,10 @@ def connect(
     if path is None:
         return
     if not token and not bridge:
-        say("No token was written. Ask your assistant to register you, or use 'folkmoot register'.")
+        say(
+            "No token was written. The client signs you in with a browser, or ask your assistant "
+            "to register you."
+        )
     say("Restart the client to use it.")
 
 
@@ -247,10 +250,16 @@ def meant(url: str | None, handle: str | None, *, no_token: bool, needed: bool) 
     keyring = read_keyring()
     if handle is not None or needed:
         login = keyring.find(url, handle)
-        return login.hub, "" if no_token else login.token
+        if needed and login.client_id:
+            raise e.CommandFailed(
+                f"{login.name} is signed in here by 'folkmoot login', which cannot create tokens. "
+                "Leave --scope out: you choose what the client can do when it signs in."
+            )
+        return login.hub, "" if no_token or login.client_id else login.token
     hub = hub_for(keyring, url)
-    tokens = [kept.token for kept in keyring.accounts if fits(kept, hub, None)]
-    return hub, tokens[0] if tokens and not no_token else ""
+    first = next((kept for kept in keyring.accounts if fits(kept, hub, None)), None)
+    # What 'folkmoot login' got is renewed every hour, and for nobody else to use.
+    return hub, "" if no_token or first is None or first.client_id else first.token
 
 
 def settings_file(client: Client, given: Path | None) -> Path:

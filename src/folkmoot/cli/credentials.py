@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,17 +30,23 @@ VARIABLE = "FOLKMOOT_CREDENTIALS"
 
 GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
 ACCOUNT_UNKNOWN = (
-    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
+    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one, or "
+    "'folkmoot login URL' signs you in with a browser."
 )
 
 
-class Login(msgspec.Struct, frozen=True):
+class Login(msgspec.Struct, frozen=True, omit_defaults=True):
     """One account on one hub."""
 
     hub: str
     handle: str
     token: str
     recovery_code: str = ""
+    refresh_token: str = ""
+    """What gets the next token, where 'folkmoot login' signed in."""
+    client_id: str = ""
+    """As what 'folkmoot login' signed in; empty where the token lasts."""
+    expires_at: int = 0
 
     def __repr__(self) -> str:
         # May end up in a traceback; the token must not.
@@ -123,9 +129,9 @@ def nobody(hub: str | None, handle: str | None) -> str:
     who = f" as @{handle}" if handle else ""
     where = f" on {hub}" if hub else ""
     return (
-        f"You are not signed in{who}{where}. 'folkmoot register HANDLE' creates an "
-        "account; 'folkmoot account add' saves one you have, and 'folkmoot account recover HANDLE' "
-        "recovers it."
+        f"You are not signed in{who}{where}. 'folkmoot login {hub or 'URL'}' signs you in with a "
+        "browser; 'folkmoot register HANDLE' creates an account; 'folkmoot account add' saves one "
+        "you have, and 'folkmoot account recover HANDLE' recovers it."
     )
 
 
@@ -230,10 +236,37 @@ TextArgument = Annotated[
 ]
 
 
+def login_for(url: str | None, handle: str | None) -> Login:
+    """The chosen saved account, with a token that is good for some minutes."""
+    return fresh(read_keyring().find(url, handle))
+
+
+def fresh(login: Login, refused: str = "") -> Login:
+    """A saved account with a token that is good for some minutes, and is not the `refused` one."""
+    if not login.client_id:
+        return login
+    from folkmoot.cli.login import renewed
+
+    return renewed(login, refused)
+
+
 def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
     """A hub client with the chosen saved account."""
-    login = read_keyring().find(url, handle)
-    return hub_at(login.hub, login.token), login
+    login = login_for(url, handle)
+    return hub_for_login(login), login
+
+
+def hub_for_login(login: Login) -> HubClient:
+    """A hub client with a saved account, which renews a token that ends too early."""
+    hub = hub_at(login.hub, login.token)
+    if login.client_id:
+        hub.renew = lambda refused: fresh(login, refused).token
+    return hub
+
+
+def token_source(login: Login) -> str | Callable[[], str]:
+    """The token of a saved account; of one that does not last, what gives the one of the moment."""
+    return (lambda: login_for(login.hub, login.handle).token) if login.client_id else login.token
 
 
 def hub_at(url: str, token: str = "", *, guest: bool = False) -> HubClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
@@ -11,12 +12,13 @@ import subprocess
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from folkmoot import __version__
 from folkmoot.cli.backends_show import counted
+from folkmoot.cli.doctor_as import CLIENTS, Walk
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.options import (
     ConfigOption,
@@ -24,6 +26,8 @@ from folkmoot.cli.options import (
     HostOption,
     JsonOption,
     PortOption,
+    argument,
+    choice,
     settings_from,
 )
 from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_data, size
@@ -325,7 +329,22 @@ def check_tls(settings: Settings) -> Finding:
     return Finding("tls", "ok", f"{settings.tls.certificate}: matches its key")
 
 
+ServerArgument = Annotated[
+    str | None, argument("URL", "With --as: the MCP server, as the client is given it.")
+]
+ClientOption = Annotated[
+    str | None,
+    choice(
+        "--as", "CLIENT", tuple(CLIENTS),
+        "Walk the way by which this client signs in to URL: claude-code, codex, chatgpt or "
+        "inspector.",
+    ),
+]  # fmt: skip
+
+
 def doctor(
+    url: ServerArgument = None,
+    client: ClientOption = None,
     host: HostOption = None,
     port: PortOption = None,
     data: DataOption = None,
@@ -339,7 +358,16 @@ def doctor(
     behind the hub (without connecting to them), the data folder and its permissions, the master
     key, the database, the bus between nodes, the quotas, a running hub and the port. Changes
     nothing. A large database takes a while to read. The exit code is 1 when there is a problem.
+
+    With --as, checks instead whether an MCP client can sign in to a server, this hub or any other,
+    and at which step it would fail. Nobody has to consent: it ends before the page where they
+    would. It registers a client there if the real one would.
     """
+    if url or client:
+        if not (url and client) or host or port or data or config:
+            raise typer.BadParameter("--as CLIENT goes with URL, and with --json alone")
+        report(asyncio.run(Walk(CLIENTS[client], url).run()), as_json=as_json)
+        return
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
         loaded = settings_from(config, runs=True, host=host, port=port, data=data)
@@ -353,6 +381,11 @@ def doctor(
         findings += [check_recording(loaded.settings), check_interceptors(loaded.settings)]
         findings += check_backends(loaded)
         findings.extend(check_data(loaded.settings))
+    report(findings, as_json=as_json)
+
+
+def report(findings: Sequence[Finding], *, as_json: bool) -> None:
+    """Show the findings; end with an error where one is a problem."""
     well = all(finding.level != "problem" for finding in findings)
     if as_json:
         say_data({"ok": well, "findings": findings})

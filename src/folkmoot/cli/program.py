@@ -39,6 +39,8 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS: dict[str, dict[str, str]] = {
     "Your account": {
         "register": "account:register",
+        "login": "login:login",
+        "logout": "login:logout",
         "account": "account:app",
         "tokens": "tokens:app",
         "open": "tokens:open_page",

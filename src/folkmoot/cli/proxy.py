@@ -15,7 +15,7 @@ from folkmoot.cli.call import (
     UpstreamTransportOption,
     note_start,
 )
-from folkmoot.cli.credentials import checked_handle, checked_url, read_keyring
+from folkmoot.cli.credentials import checked_handle, checked_url, login_for, token_source
 from folkmoot.cli.options import (
     HeaderOption,
     LogFormatOption,
@@ -278,8 +278,8 @@ def proxy(
 
     place = None
     if hold_in is not None:
-        login = read_keyring().find(hub, handle)
-        place = DecisionPlace(login.hub, hold_in, login.token)
+        login = login_for(hub, handle)
+        place = DecisionPlace(login.hub, hold_in, token_source(login))
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
     limits = PROXY_LIMITS
     if max_message_bytes is not None:

@@ -324,8 +324,8 @@ def welcome(url: str, loaded: Loaded, accounts: int) -> str:
         f"Folkmoot {__version__}",
         indent("\n".join(aligned(rows)), "  "),
         *registration(loaded, accounts),
-        "Paste this into the settings of an MCP client:",
-        indent(snippet(loaded.settings.public_url or here), "  "),
+        "Paste this URL into your assistant, and sign in when it asks:",
+        f"  {(loaded.settings.public_url or here).rstrip('/')}/mcp",
         "Press Ctrl-C to stop.",
     ]
     return "\n\n".join(parts)
@@ -357,8 +357,3 @@ def reachable(url: str) -> str:
     parts = urlsplit(url)
     host = EVERYWHERE.get(parts.hostname or "")
     return url if host is None else parts._replace(netloc=f"{host}:{parts.port}").geturl()
-
-
-def snippet(url: str) -> str:
-    """The entry for an MCP client."""
-    return json.dumps({"mcpServers": {"folkmoot": {"url": f"{url.rstrip('/')}/mcp"}}}, indent=2)

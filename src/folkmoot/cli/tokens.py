@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SHORT: Final = 10
 """Characters of an id that are shown; every command takes such a beginning."""
 DAY: Final = 24 * 3600
+KINDS: Final = {"browser": "browser", "app": "app", "device": "app"}
+"""What opens an account beside tokens."""
 
 LabelOption = Annotated[
     str, option("--label", "TEXT", "What the token is for, such as the program that gets it.")
@@ -96,8 +98,9 @@ def list_tokens(
 ) -> None:
     """List the tokens that open your account, without their secrets.
 
-    Browsers that are signed in are among them: revoking one signs it out. The operator can list
-    those of any account, with --for on the hub's own machine.
+    Browsers that are signed in and apps that are connected are among them: what each can do, since
+    when it is, and when it was last used. Revoking one signs it out. The operator can list those of
+    any account, with --for on the hub's own machine.
     """
     check_operators_own("--for", for_handle, url, handle, data, config)
     if for_handle is not None:
@@ -125,9 +128,8 @@ def tokens_of(hub: OperatedHub, whose: str) -> list[Credential]:
 def row(token: Credential) -> list[str]:
     """A token as a row of the table."""
     days = map(day, (token.created_at, token.used_at, token.expires_at))
-    kind = "browser" if token.kind == "browser" else ""
-    saved = "saved here" if token.current else kind
-    return [word(token.id)[:SHORT], word(token.label), word(token.scope), *days, saved]
+    kind = "saved here" if token.current else KINDS.get(token.kind, "")
+    return [word(token.id)[:SHORT], word(token.label), word(token.scope), *days, kind]
 
 
 def day(seconds: int | None) -> str:
@@ -206,7 +208,7 @@ def revoke(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Revoke a token.
+    """Revoke a token, sign a browser out, or disconnect an app.
 
     Whatever is connected with it is disconnected at once. Asks first if it is the token that is
     saved here, unless --yes is given. The operator can revoke one of any account, with --for on the
@@ -220,6 +222,11 @@ def revoke(
         say(f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
         return
     hub, login = signed_in(url, handle)
+    if login.client_id:
+        raise e.CommandFailed(
+            "This computer is signed in by 'folkmoot login', which can revoke only itself, with "
+            f"'folkmoot logout'. Revoke others at {login.hub}/account."
+        )
     found = find(hub.list_credentials().credentials, token_id)
     is_own = found.current
     if is_own:

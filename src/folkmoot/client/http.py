@@ -28,6 +28,7 @@ from folkmoot.mcp.wire import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from ssl import SSLContext
 
 
@@ -49,6 +50,8 @@ class Http:
     def __init__(self, url: str, token: str = "", *, ssl: SSLContext | None = None) -> None:
         self.url = url.rstrip("/")
         self.token = token
+        self.renew: Callable[[str], str] | None = None
+        """Gets another token in place of one that is refused."""
         self._ssl = ssl
 
     def ask(
@@ -124,6 +127,14 @@ class Http:
         try:
             connection.request(method, f"{parts.path}{path}", body, headers)
             response = connection.getresponse()
+            if response.status == HTTPStatus.UNAUTHORIZED and self.renew is not None:
+                renew, self.renew = self.renew, None
+                try:
+                    self.token = renew(self.token)
+                    again = {**headers, "authorization": f"Bearer {self.token}"}
+                    return self.exchange(method, path, body, again, seconds, into)
+                finally:
+                    self.renew = renew
             if response.status == HTTPStatus.NO_CONTENT:
                 return response.status, None
             if into is not None and response.status < FIRST_REFUSAL:

@@ -685,7 +685,7 @@ class Credential(Struct, frozen=True, omit_defaults=True):
     id: str
     """What it is revoked by."""
     kind: str
-    """`token`, or `browser` for a browser that is signed in."""
+    """`token`, `browser` for a browser that is signed in, or `app` for a connected app."""
     label: str
     """What it is for."""
     scope: str
@@ -713,7 +713,7 @@ class CreatedCredential(Struct, frozen=True, omit_defaults=True):
     id: str
     """What it is revoked by."""
     kind: str
-    """`token`, or `browser` for a browser that is signed in."""
+    """`token`, `browser` for a browser that is signed in, or `app` for a connected app."""
     label: str
     """What it is for."""
     scope: str
@@ -748,34 +748,6 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     """What an account did, the newest first."""
 
     lines: list[ActivityLine]
-
-
-class BrowserSession(Struct, frozen=True, omit_defaults=True):
-    """Who is signed in in a browser; nobody where `handle` is null."""
-
-    handle: str | None
-    """The account that is signed in; null for none."""
-    display_name: str | None
-    """Its name."""
-    expires_at: int | None
-    """When the session ends unless it is used, in seconds since 1970."""
-    scope: str | None
-    """What the session may do: `*`, or scopes such as `mail.read operate`."""
-    guest: str | None
-    """The name of a guest, who has no account; null for none."""
-    room: str | None
-    """The one room that the guest is in."""
-    registration: str
-    """Who may register: everyone, those who were invited, or nobody."""
-
-
-class SignedIn(Struct, frozen=True, omit_defaults=True):
-    """A browser that is signed in."""
-
-    handle: str
-    """The account."""
-    display_name: str
-    """Its name."""
 
 
 class CreatedCode(Struct, frozen=True, omit_defaults=True):
@@ -844,6 +816,39 @@ class TriedTool(Struct, frozen=True, omit_defaults=True):
     seconds: float
     result: dict[str, Any] | None
     error: dict[str, Any] | None
+
+
+class Connection(Struct, frozen=True, omit_defaults=True):
+    """A server that wants its own sign-in, as it is for the caller."""
+
+    namespace: str
+    """The server."""
+    state: str
+    """Whether you are signed in; `lapsed` is a sign-in that the server takes no more."""
+    issuer: str
+    """Where you signed in; empty for not yet."""
+    scope: str
+    """What was asked for there."""
+    since: int | None
+    """When you did, in seconds since 1970."""
+    shared: bool
+    """Whether one sign-in is for everyone."""
+    may_sign_in: bool
+    """Whether you can sign in; a shared one is for operators."""
+
+
+class ConnectionList(Struct, frozen=True, omit_defaults=True):
+    """The servers that want their own sign-in."""
+
+    connections: list[Connection]
+    """By namespace."""
+
+
+class ConnectionBegun(Struct, frozen=True, omit_defaults=True):
+    """Where to sign in."""
+
+    url: str
+    """Where to go, in a browser."""
 
 
 class TapeRow(Struct, frozen=True, omit_defaults=True):
@@ -1831,13 +1836,21 @@ class Hub(Http):
         expires_in: int | None = None,
         scope: str | None = None,
         token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
     ) -> CreatedCredential:
         """Create a token."""
         return self.ask(
             "POST",
             "/v1/me/credentials",
             CreatedCredential,
-            body={"label": label, "expires_in": expires_in, "scope": scope},
+            body={
+                "label": label,
+                "expires_in": expires_in,
+                "scope": scope,
+                "ticket": ticket,
+                "passkey": passkey,
+            },
             headers={"folkmoot-confirm": token},
         )
 
@@ -1870,22 +1883,6 @@ class Hub(Http):
         """Read your activity."""
         return self.ask("GET", "/v1/me/activity", Activity, locals())
 
-    def get_session(self) -> BrowserSession:
-        """Ask who is signed in."""
-        return self.ask("GET", "/v1/session", BrowserSession)
-
-    def sign_in(self, token: str) -> SignedIn:
-        """Sign a browser in."""
-        return self.ask("POST", "/v1/session", SignedIn, locals())
-
-    def sign_in_with_code(self, code: str) -> SignedIn:
-        """Sign a browser in with a one-time code."""
-        return self.ask("POST", "/v1/session/code", SignedIn, locals())
-
-    def sign_out(self) -> None:
-        """Sign the browser out."""
-        self.ask("DELETE", "/v1/session", None)
-
     def create_code(self) -> CreatedCode:
         """Create a link that signs a browser in."""
         return self.ask("POST", "/v1/me/codes", CreatedCode)
@@ -1915,6 +1912,20 @@ class Hub(Http):
     ) -> TriedTool:
         """Call a tool of a server."""
         return self.ask("POST", "/v1/tools/call", TriedTool, locals())
+
+    def list_connections(self) -> ConnectionList:
+        """List the servers that you sign in to."""
+        return self.ask("GET", "/v1/me/connections", ConnectionList)
+
+    def begin_connection(
+        self, *, namespace: str | None = None, ticket: str | None = None
+    ) -> ConnectionBegun:
+        """Begin to sign in to a server."""
+        return self.ask("POST", "/v1/me/connections", ConnectionBegun, locals())
+
+    def forget_connection(self, namespace: str) -> None:
+        """Sign out of a server."""
+        self.ask("DELETE", "/v1/me/connections/{namespace}", None, locals())
 
     def list_tapes(self, *, limit: int | None = None, cursor: str | None = None) -> TapeRows:
         """List tapes."""

@@ -31,7 +31,7 @@ from folkmoot.client.model import (
 from folkmoot.client.pending import Outcome
 from folkmoot.client.receiver import MessageReceiver
 from folkmoot.client.service import Decide, ToolServer
-from folkmoot.client.session import Position, RoomPlace, Session
+from folkmoot.client.session import Position, RoomPlace, Session, token_of
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
 from folkmoot.core import errors as e
@@ -44,8 +44,9 @@ class Room(Verbs):
     """A room of a hub, entered with `async with`.
 
     `url` is the hub's address. `token` is an account's token, or a guest's invitation or
-    credential; it is sent in a header, and shown nowhere. A lost connection comes back by itself,
-    for ever or for `patience` seconds. `calls_at_once` bounds how many tool calls run together.
+    credential, or a function that gives the token of the moment and can block; it is sent in a
+    header, and shown nowhere. A lost connection comes back by itself, for ever or for `patience`
+    seconds. `calls_at_once` bounds how many tool calls run together.
     With `after`, iteration begins after the message with this `seq`, such as `last_seq` of an
     earlier run, and 0 for the whole history; give its `epoch` too, to hear of it if the room began
     anew since.
@@ -56,7 +57,7 @@ class Room(Verbs):
         url: str,
         *,
         room: str,
-        token: str,
+        token: str | Callable[[], str],
         ssl: SSLContext | None = None,
         backoff: Backoff | None = None,
         patience: float | None = None,
@@ -84,7 +85,7 @@ class Room(Verbs):
         self._receiver = MessageReceiver(
             self._outbox, self._questions, self._proposals, self._service
         )
-        self._rest = Rest(address, room, ssl, lambda: self._receiver.credential or token)
+        self._rest = Rest(address, room, ssl, lambda: self._receiver.credential or self._token)
         self._tasks: asyncio.TaskGroup | None = None
         self._session: Session | None = None
         self._staying: asyncio.Task[None] | None = None
@@ -353,7 +354,11 @@ class Rest:
     """One room of a hub, asked over HTTP with the same token."""
 
     def __init__(
-        self, url: str, room: str, ssl: SSLContext | None, token: Callable[[], str]
+        self,
+        url: str,
+        room: str,
+        ssl: SSLContext | None,
+        token: Callable[[], str | Callable[[], str]],
     ) -> None:
         place = urlsplit(url)
         scheme = "https" if place.scheme == "wss" else "http"
@@ -380,7 +385,7 @@ class Rest:
         return as_message(message)
 
     async def _get(self, path: str, answer: type[T], **query: Any) -> T:
-        self._hub.token = self._token()
+        self._hub.token = await token_of(self._token())
         where = f"{self._path}{path}"
         return await asyncio.to_thread(self._hub.ask, "GET", where, answer, query=query)
 

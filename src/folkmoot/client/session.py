@@ -63,11 +63,16 @@ class Again(Enum):
     OFFER = "the first tool was offered, which the hub is told when a connection begins"
 
 
+async def token_of(given: str | Callable[[], str]) -> str:
+    """The token of the moment."""
+    return given if isinstance(given, str) else await asyncio.to_thread(given)
+
+
 class Session(Entity):
     """The connection of the moment, the way to the next one, and where in the room we are."""
 
     place: RoomPlace
-    token: str
+    token: str | Callable[[], str]
     receiver: MessageReceiver
     position: Position
     _conn: str = field(default_factory=lambda: uuid4().hex)
@@ -157,7 +162,7 @@ class Session(Entity):
             epoch=self.position.epoch,
             serve=self._offered,
         )
-        token = self.receiver.credential or self.token
+        token = await token_of(self.receiver.credential or self.token)
         try:
             self._link = link = await connect(url, token, place.ssl, self._on_text)
             # The welcome may have come together with the handshake.

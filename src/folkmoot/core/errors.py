@@ -450,8 +450,28 @@ class TooManyInFlight(CarryError, http=503):
     """More requests are open at once than are carried."""
 class RequestCancelled(CarryError):
     """The client cancelled the request, and the server did not answer it."""
+class ConsentNeeded(CarryError, http=403):
+    """The server wants its own sign-in of the person, who has not consented, or not to so much."""
+
+    unsent = True
+
+    def __init__(self, namespace: str, scope: str = "", url: str = "") -> None:
+        where = f"Open {url} in a browser, then try again" if url else "It does not let you in yet"
+        super().__init__(
+            f"Sign in to the server {namespace} first. {where}.",
+            namespace=namespace,
+            **({"url": url} if url else {}),
+        )
+        self.scope = scope
+
 class EraNotBridged(CarryError, http=400):
     """Client and server speak different eras of MCP, and this cannot be said in both."""
+class SignInRefused(CarryError, http=403):
+    """Nobody can be signed in at the server like this; `error` is OAuth's code for the reason."""
+
+    def __init__(self, message: str, error: str = "") -> None:
+        super().__init__(message, **({"error": error} if error else {}))
+        self.error = error
 
 class TapeError(FolkmootError, abstract=True):
     """A tape cannot be written or used."""
@@ -585,6 +605,30 @@ class QueryInvalid(RequestError):
     """A query parameter has a value the address does not take."""
 class TokensDiffer(RequestError):
     """The request carries two different tokens, one in its URL and one in its header."""
+class OAuthError(RequestError, code="oauth_error"):
+    """An app's request to sign someone in is invalid; `error` is OAuth's code for the reason."""
+
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        super().__init__(description, error=error)
+        self.error = error
+        self.status = status
+
+    def body(self) -> dict[str, str]:
+        """The JSON body of an answer by OAuth."""
+        return {"error": self.error, "error_description": self.message}
+
+
+class GrantInvalid(OAuthError):
+    """The code or refresh token of an app is not valid, or is not this app's."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "invalid_grant",
+            "The code or refresh token is wrong, was used, has expired or was revoked. Sign in "
+            "again.",
+        )
+
+
 class NotAcceptable(RequestError, http=406):
     """The client takes none of the forms an answer can have."""
 class VersionUnsupported(RequestError, jsonrpc=-32022):
@@ -684,6 +728,21 @@ class OneTimeCodeInvalid(
     says="This link was used already or is too old. Make a new one with 'folkmoot open'.",
 ):
     """The link was used already, is too old, or never was one."""
+class DeviceCodeInvalid(
+    ToolError, http=403,
+    says="There is no such code, or it is too old. Look at the device again, or start again there.",
+):
+    """No device waits with this code: it is wrong, was decided on, or is too old."""
+class PasskeyInvalid(
+    ToolError, http=403, says="This passkey did not work here. Try again, or sign in another way.",
+):
+    """The answer of a passkey is wrong, too late or was used, or nobody here has that passkey."""
+class PasskeyUnusable(ToolError):
+    """A browser has no passkeys at the address that the hub was reached at."""
+class CompanySignInRefused(ToolError, http=403):
+    """Somebody who comes from their company's provider is not signed in."""
+class PasskeyNotFound(ToolError, http=404, says="You have no passkey with this id."):
+    """The caller has no passkey with this id."""
 class UserNotFound(ToolError, http=404, says="User not found."):
     """No user has this handle, or none whom the caller may see."""
 class ContactNotFound(ToolError, http=404, says="Contact not found."):

@@ -40,3 +40,29 @@ MAX_TARGETS: Final = 64
 """Targets of one capability."""
 MAX_TARGET: Final = 64
 """Characters of one target."""
+MAX_REDIRECT: Final = 1024
+"""Characters of an address that an app's sign-in leads back to."""
+MAX_REDIRECTS_OF_APP: Final = 10
+"""Such addresses of one app."""
+MAX_APP_NAME: Final = 80
+"""Characters of an app's name that are kept."""
+MAX_REGISTRATION_BYTES: Final = 16 * 1024
+"""Size of an app's request to be registered."""
+MAX_APP_DOCUMENT_BYTES: Final = 10 * 1024
+"""Size of the document that an app's id leads to."""
+MAX_CLIENT_ID: Final = 2048
+"""Characters of an app's id, which holds what was registered."""
+MAX_OAUTH_PARAMETERS: Final = 32
+"""Parameters of a request by OAuth."""
+MAX_OAUTH_PARAMETER: Final = 2048
+"""Characters of one such parameter."""
+MAX_TOKEN_REQUEST_BYTES: Final = 8 * 1024
+"""Size of a request for tokens, or to revoke one."""
+MAX_CHALLENGE: Final = 4096
+"""Characters of a server's challenge that are read."""
+MAX_UPSTREAM_ANSWER_BYTES: Final = 64 * 1024
+"""Size of what an authorization server of another answers: its metadata, an id, tokens."""
+MAX_UPSTREAM_TOKEN: Final = 16 * 1024
+"""Characters of a token of another server."""
+MAX_STEP_UPS: Final = 3
+"""How often one call can ask its person for more scope."""

@@ -25,7 +25,7 @@ HOSTED: Final = frozenset(("http", "https", "ws", "wss", "ftp"))
 """Schemes whose authority is a host, in which upper and lower case are the same."""
 DOTS: Final = frozenset((".", ".."))
 
-_INVISIBLE: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+INVISIBLE: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that show nothing."""
 _IGNORED: Final = frozenset(("Cc", "Cf", "Cn", "Me", "Mn", "Zl", "Zp", "Zs"))
 """Categories of characters that some servers drop."""
@@ -196,5 +196,5 @@ def _folded(name: str) -> str:
     return "".join(
         each
         for each in unicodedata.normalize("NFKC", name)
-        if each not in _INVISIBLE and unicodedata.category(each) not in _IGNORED
+        if each not in INVISIBLE and unicodedata.category(each) not in _IGNORED
     )

@@ -82,9 +82,9 @@ OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", ":aut
 """Headers that speak of secrets and hold none."""
 TOKENS: Final = ("sk_", "gi_", "gk_")
 """How tokens begin: those of accounts, of invitations into a room, and of its guests."""
-HEX_TOKENS: Final = ("bs_", "oc_", "ic_")
-"""How browser sessions, one-time codes and invite codes begin. Names of other things begin so, too:
-only hexadecimal digits make a secret of them.
+HEX_TOKENS: Final = ("bs_", "oc_", "ic_", "at_", "rt_", "ac_", "dc_")
+"""How browser sessions, one-time codes and invite codes begin, and the tokens and codes of apps.
+Names of other things begin so, too: only hexadecimal digits make a secret of them.
 """
 
 OTHER_KIND: Final = "secret"
@@ -388,7 +388,7 @@ SIGNS: Final = (
     *("eyj", "aiza", "ya29", "akia", r"\\u00"),
     _not_behind('"progress', "token"),
     _not_behind('"', "key"),
-    *("[sgrp][ki]_", "(?:bs|oc|ic)_[0-9a-f]{16}", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
+    *("[sgrp][ki]_", f"(?:{_HEX_OWN})[0-9a-f]{{16}}", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
     *("sk-", "xox[a-z]-", "xapp-", "glpat-", "pypi-", "-----begin"),
     "-[a-hj-np-z2-9]{4}-[a-hj-np-z2-9]{4}",
     # No `\s`: of UTF-8 read byte by byte, half a letter may look like a space.

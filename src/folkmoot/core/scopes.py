@@ -6,14 +6,56 @@ one room or server that it is for. `*` is every scope but `operate`, which must 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
 ALL: Final = "*"
 OPERATE: Final = "operate"
 """To run the hub. Nothing else stands for it."""
+ROOM: Final = "room"
+ABOUT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+"""A room's name, or a server's namespace."""
+
+
+class ScopeRow(Struct, frozen=True):
+    """One scope: its name and what it allows."""
+
+    name: str
+    description: str
+    about: str = ""
+    """What it can be for alone: one room, or one server."""
+    app: Literal["never", "asked", "offered", "default"] = "never"
+    """When a page offers it for an app: never, if the app asks, always, or always and chosen."""
+
+
+SCOPES: Final = (
+    ScopeRow("mail.read", "Read mail and threads, mark them and sort them.", app="default"),
+    ScopeRow("mail.send", "Send mail and answer it.", app="default"),
+    ScopeRow("mail.delete", "Delete messages and threads.", app="asked"),
+    ScopeRow(
+        "contacts", "See and change contacts, blocks and invites; find people.", app="default"
+    ),
+    ScopeRow("account.read", "See your profile and your tokens.", app="default"),
+    ScopeRow("account", "Change or delete your account; create and revoke tokens."),
+    ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM, "default"),
+    ScopeRow("rooms.manage", "Manage rooms: settings, invitations, rights.", ROOM, "asked"),
+    ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM, "offered"),
+    ScopeRow("tools", "Use the servers behind the hub.", "server", "default"),
+    ScopeRow(OPERATE, "Run the hub. Only an operator can create such a token."),
+)
+NAMES: Final = {row.name: row for row in SCOPES}
+
+
+def row_of(word: str) -> ScopeRow | None:
+    """The row of a word of a scope; None where it is none, or is for what it cannot be for."""
+    name, colon, about = word.partition(":")
+    row = NAMES.get(name)
+    if colon and row is not None and not (row.about and ABOUT.fullmatch(about)):
+        return None
+    return row
 
 
 class Need(NamedTuple):

@@ -41,9 +41,23 @@ OWN: Final = tuple(
         "create_token",
         "revoke_token",
         "create_code",
+        "authorization",
+        "decide_authorization",
+        "device_authorization",
+        "decide_device_authorization",
+        "passkeys",
+        "begin_passkey",
+        "begin_presence",
+        "add_passkey",
+        "rename_passkey",
+        "remove_passkey",
         "export_me",
         "my_invites",
         "withdraw_my_invite",
+        "connections",
+        "begin_connection",
+        "finish_connection",
+        "forget_connection",
     )
 )
 """One's own tokens, data and invitations. Only the first is a tool: people ask for the others."""
@@ -125,6 +139,10 @@ class ConfiguredRights:
     def of(self, handle: str) -> tuple[HeldRight, ...]:
         """What is given to a handle by itself or in a group."""
         return tuple(held for part in self._parts(handle) for held in part.held)
+
+    def of_group(self, group: str) -> tuple[HeldRight, ...]:
+        """What is given to a group."""
+        return self._shared.get(group, NOTHING).held
 
     def groups_of(self, handle: str) -> tuple[str, ...]:
         """The groups a handle is in."""

@@ -13,7 +13,7 @@ from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.limits import MAX_LIST_PAGE, PINS_RETRY_SECONDS
 from folkmoot.gateway.listing import Listings, Own
-from folkmoot.gateway.model import BackendState
+from folkmoot.gateway.model import BackendState, Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.requests import Checks
 from folkmoot.gateway.search import Search, own_tool
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from folkmoot.audit import Operator
     from folkmoot.core.ports import Event
     from folkmoot.gateway.audit import CallAudit
-    from folkmoot.gateway.model import Backend, Inventory, What
+    from folkmoot.gateway.model import Backend, What
     from folkmoot.gateway.part import BackendOffer
     from folkmoot.gateway.pins import Pins
     from folkmoot.gateway.queries import Changed
@@ -34,6 +34,8 @@ logger = logging.getLogger("folkmoot.gateway")
 
 NOT_YET: Final = "It has not been reached yet."
 OFF: Final = "It is switched off."
+UNPINNED: Final[frozenset[What]] = frozenset(("resources", "templates", "prompts"))
+"""Lists that are not known before a backend is reached."""
 
 
 class Gateway:
@@ -124,6 +126,13 @@ class Gateway:
             self._parts[namespace] = part
             self._absent.pop(namespace, None)
             self._renew(namespace)
+
+    async def recall(self, namespace: str) -> None:
+        """List what is pinned of a backend that nobody has reached yet."""
+        tools, instructions = await self.pins.accepted(namespace)
+        if tools and namespace in self._absent:
+            known = Inventory(tools=tools, instructions=instructions, partial=UNPINNED)
+            await self.arrived(namespace, known)
 
     def lost(self, namespace: str, why: str) -> None:
         """A backend is away; what it offers is left out of the lists until it is back."""

@@ -257,11 +257,12 @@ class GrantViews(Entity):
         settled, now = self.rights.settled, int(self.clock.now())
 
         async def query(tx: Tx) -> list[GrantRow]:
-            granted = await queries.grant_counts(tx)
-            names = sorted(name for name in settled.named | granted.keys() if name > after)
-            owners = await queries.owners_of(tx, names[: MAX_GRANTS_PAGE + 1], now)
+            granted, members = await queries.grant_counts(tx), await self._members(tx)
+            known = settled.named | granted.keys() | members.keys()
+            names = sorted(name for name in known if name > after)[: MAX_GRANTS_PAGE + 1]
+            owners = await queries.owners_of(tx, names, now)
             return [
-                self._row(name, owners.get(name), granted) for name in names[: MAX_GRANTS_PAGE + 1]
+                self._row(name, owners.get(name), granted, members.get(name, [])) for name in names
             ]
 
         rows = await self.store.read(query, long=True)
@@ -278,8 +279,9 @@ class GrantViews(Entity):
         rights = self.rights
 
         async def query(tx: Tx) -> tuple[list[tuple[str, bool, list[HeldRight]]], str | None]:
-            granted = await queries.grant_counts(tx)
-            names = sorted(name for name in rights.settled.named | granted.keys() if name > after)
+            granted, members = await queries.grant_counts(tx), await self._members(tx)
+            known = rights.settled.named | granted.keys() | members.keys()
+            names = sorted(name for name in known if name > after)
             page = names[:MAX_ACCESS_PAGE]
             found = [(name, *await self._holds(tx, name)) for name in page]
             return found, page[-1] if len(names) > len(page) else None
@@ -317,13 +319,21 @@ class GrantViews(Entity):
             settled = self.rights.settled
             return False, [*settled.everyone, *settled.of(name)]
 
-    def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> GrantRow:
+    async def _members(self, tx: Tx) -> dict[str, list[str]]:
+        """Handles of those who are in groups by what their company says, and which."""
+        groups = self.rights.company_members()
+        handles = await queries.handles_of(tx, groups)
+        return {handle: groups[account_id] for account_id, handle in handles.items()}
+
+    def _row(
+        self, name: str, owner: str | None, granted: dict[str, int], groups: list[str]
+    ) -> GrantRow:
         settled = self.rights.settled
         return GrantRow(
             handle=name,
             state="nobody" if owner is None else "account" if owner == name else "redirect",
             leads_to=owner if owner not in {None, name} else None,
-            groups=list(settled.groups_of(name)),
+            groups=[*settled.groups_of(name), *groups],
             settings=len(settled.of(name)),
             granted=granted.get(name, 0),
         )

@@ -92,6 +92,8 @@ class BackendState(Enum):
     """Not reached; tried again after a while."""
     BROKEN = "broken"
     """Failed so often that calls are refused at once until it is reached again."""
+    SIGN_IN = "sign_in"
+    """Nobody is signed in to it whose connection could tell how it is."""
     OFF = "off"
     """Switched off in the settings."""
 
@@ -144,7 +146,8 @@ class Backend(Protocol):
     async def request(self, wanted: UpstreamRequest) -> Response:
         """The server's answer, a result or an error of its own.
 
-        Raises a `GatewayError` where there is none. Whoever cancels the task cancels the request
+        Raises a `GatewayError` where there is none, and `ConsentNeeded` where the person has to
+        sign in to the server first. Whoever cancels the task cancels the request
         at the server too.
         """
 

@@ -18,11 +18,13 @@ from folkmoot.gateway import queries
 from folkmoot.gateway.limits import MAX_ENTRIES_IN_LOOP, MAX_TOOLS_LOGGED
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.pin_comparison import (
+    INSTRUCTIONS,
     Judged,
     Judging,
     Pin,
     PinDiff,
     difference,
+    is_prompt,
     pinned_name,
 )
 from folkmoot.gateway.queries import Changed, Definite
@@ -184,6 +186,14 @@ class Pins:
         if found.repinned:
             logger.info("a trusted backend changed tools: %s, %d", namespace, found.repinned)
         return True
+
+    async def accepted(self, namespace: str) -> tuple[tuple[Definition, ...], str]:
+        """The tools of a backend as they were accepted last, and its instructions."""
+        rows = await self._store.read(lambda tx: queries.accepted(tx, namespace), long=True)
+        found = [json.loads(row) for row in rows]
+        named = {each["name"]: each for each in found if not is_prompt(each["name"])}
+        instructions = named.pop(INSTRUCTIONS, {}).get("description", "")
+        return tuple(named.values()), instructions
 
     async def _pinned(self, namespace: str) -> dict[str, Definition]:
         found = await self.changed(namespace)

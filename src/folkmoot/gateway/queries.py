@@ -77,6 +77,15 @@ async def grant_counts(tx: Tx) -> dict[str, int]:
     return dict(rows)
 
 
+async def handles_of(tx: Tx, accounts: Iterable[str]) -> dict[str, str]:
+    """The handles of accounts; those that are gone are left out."""
+    found: dict[str, str] = {}
+    for some in batches(accounts):
+        query = f"SELECT id, handle FROM users WHERE id IN ({marks(some)})"  # noqa: S608
+        found.update(await tx.fetch(query, some))
+    return found
+
+
 async def owners_of(tx: Tx, handles: Iterable[str], now: int) -> dict[str, str]:
     """The present handles behind these handles; unknown ones are left out."""
     found: dict[str, str] = {}
@@ -175,6 +184,12 @@ async def hashes(
         params,
     )
     return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in rows]
+
+
+async def accepted(tx: Tx, namespace: str) -> list[str]:
+    """The definitions that were accepted of one backend."""
+    sql = "SELECT definition FROM pins WHERE namespace = ? AND hash <> '' ORDER BY name"
+    return [str(row[0]) for row in await tx.fetch(sql, (namespace,))]
 
 
 async def pin(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> int:

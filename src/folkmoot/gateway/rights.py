@@ -16,11 +16,12 @@ from msgspec import field
 from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.model import principal_of, read_change
 from folkmoot.accounts.queries import redirects_of
+from folkmoot.accounts.queries_identities import groups_at
 from folkmoot.accounts.registration import why_taken
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.entity import Entity
-from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
+from folkmoot.core.events import ACCOUNTS, GRANTS, GROUPS, SETTINGS, about
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import NOBODY, Principal
 from folkmoot.core.scopes import ALL, OPERATE, Need, scope
@@ -87,6 +88,8 @@ class HubRights(Entity):
     _settled: ConfiguredRights = field(default_factory=lambda: ConfiguredRights(GatewaySpec()))
     _granted: dict[str, dict[str, int]] = {}
     _redirects: dict[str, dict[str, int]] = {}
+    _companys: dict[str, dict[str, int]] = {}
+    """The groups that people are in by what their company says, by account."""
     _interned: dict[frozenset[str], Rights] = {}
     _scoped: dict[tuple[Rights, str], Scoped] = {}
     _moment: int = 0
@@ -110,8 +113,10 @@ class HubRights(Entity):
         rights = cls(store, clock, accounts, needs)
         store.bus.listen(ACCOUNTS, rights._account_changed)
         store.bus.listen(GRANTS, rights._grants_changed)
+        store.bus.listen(GROUPS, rights._groups_changed)
         store.bus.listen_doubt(rights._doubt)
         rights._granted = await rights._read(queries.all_grants)
+        rights._companys = await rights._read(lambda tx: groups_at(tx, accounts.groups_from))
         await rights.configure(spec or GatewaySpec())
         return rights
 
@@ -149,7 +154,16 @@ class HubRights(Entity):
         """The groups of the settings that someone is in, by a former handle too."""
         known = self._settled.groups_of
         former = self._leading_to(principal.account_id)
-        return frozenset(name for it in (principal.name, *former) for name in known(it))
+        named = (name for it in (principal.name, *former) for name in known(it))
+        return frozenset((*self._told_of(principal.account_id), *named))
+
+    def company_members(self) -> dict[str, list[str]]:
+        """The groups of the settings that people are in by what their company says, by account."""
+        found = ((account_id, self._told_of(account_id)) for account_id in self._companys)
+        return {account_id: sorted(groups) for account_id, groups in found if groups}
+
+    def _told_of(self, account_id: str) -> set[str]:
+        return self._companys.get(account_id, {}).keys() & self._settled.groups.keys()
 
     def held(self, account: Account) -> list[HeldRight]:
         """Everything an account holds, and where each of it is from."""
@@ -202,18 +216,21 @@ class HubRights(Entity):
         """Go by what is stored of an account."""
         now = int(self.clock.now())
 
-        async def query(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
+        async def query(tx: Tx) -> tuple[dict[str, int], ...]:
             leading = await redirects_of(tx, account_id, now)
-            return await queries.grants_of(tx, account_id), leading
+            granted = await queries.grants_of(tx, account_id)
+            groups = await groups_at(tx, self.accounts.groups_from, account_id)
+            return granted, leading, groups.get(account_id, {})
 
         while True:
             moment = self._moment
-            granted, leading = await self.store.read(query)
+            granted, leading, groups = await self.store.read(query)
             if moment == self._moment:
                 break
         named = self._settled.named
         leading = {handle: until for handle, until in leading.items() if handle in named}
-        for table, stored in ((self._granted, granted), (self._redirects, leading)):
+        tables = (self._granted, self._redirects, self._companys)
+        for table, stored in zip(tables, (granted, leading, groups), strict=True):
             # What is as it was makes nobody else read again.
             if stored != table.get(account_id, {}):
                 self._change(account_id, table, stored)
@@ -226,9 +243,13 @@ class HubRights(Entity):
             self._change(changed.id, self._redirects, leading)
         if changed.change == "deleted":
             self._change(changed.id, self._granted, {})
+            self._change(changed.id, self._companys, {})
 
     def _grants_changed(self, event: Event) -> None:
         self._change(about(event), self._granted, event.data)
+
+    def _groups_changed(self, event: Event) -> None:
+        self._change(about(event), self._companys, event.data)
 
     def _change(
         self, account_id: str, table: dict[str, dict[str, int]], now: dict[str, int]
@@ -247,12 +268,15 @@ class HubRights(Entity):
             held += self._settled.of(former)
         for pattern, at in self._granted.get(account_id, {}).items():
             held.append(HeldRight(capability(pattern), "granted", at=at))
+        for group in sorted(self._told_of(account_id)):
+            held += self._settled.of_group(group)
         return held
 
     def _make(self, principal: Principal) -> Rights:
         account_id, handle = principal.account_id, principal.name
         redirects = self._leading_to(account_id)
-        if handle in self._settled.named or redirects or self._granted.get(account_id) is not None:
+        own = self._granted.get(account_id) or self._companys.get(account_id)
+        if handle in self._settled.named or redirects or own:
             rights = self._intern(account_id, handle)
         else:
             rights = self._common

@@ -8,6 +8,7 @@ import msgspec
 
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Request, Response
+from folkmoot.gateway.consent import ConsentFlow
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, HELD, CallExtras
 from folkmoot.gateway.results import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
+    from folkmoot.gateway.consent import SignIns
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.requests import Inputs
@@ -41,10 +43,11 @@ class GatewayService:
     The cost of a request is that of its own params and result, however many backends there are.
     """
 
-    def __init__(self, gateway: Gateway, clock: Clock, inputs: Inputs) -> None:
+    def __init__(self, gateway: Gateway, clock: Clock, inputs: Inputs, sign_ins: SignIns) -> None:
         self._gateway = gateway
         self._clock = clock
         self._inputs = inputs
+        self._consent = ConsentFlow(inputs, sign_ins)
         self.tasks = TaskCalls(gateway, inputs)
 
     async def perform(self, admitted: Admitted) -> Response:
@@ -135,22 +138,29 @@ class GatewayService:
         ):
             plan = await self.tasks.plan(tool, params, person, extras)
             given, capabilities = {**given, **plan.params}, plan.offered(capabilities)
+        may_ask = True
         if REQUEST_STATE in given:
-            given = self._inputs.taken(given, person, asked.what)
-        response = await backend.request(
-            UpstreamRequest(
-                method=method,
-                params=given,
-                person=person,
-                capabilities=capabilities,
-                log_level=extras.log_level,
-                tell=extras.tell,
-                progress=extras.progress,
-                repeatable=asked.repeatable,
-                era=extras.era,
-                tasks=plan.wished,
+            given, may_ask = await self._consent.taken(given, person, asked)
+        try:
+            response = await backend.request(
+                UpstreamRequest(
+                    method=method,
+                    params=given,
+                    person=person,
+                    capabilities=capabilities,
+                    log_level=extras.log_level,
+                    tell=extras.tell,
+                    progress=extras.progress,
+                    repeatable=asked.repeatable,
+                    era=extras.era,
+                    tasks=plan.wished,
+                )
             )
-        )
+        except e.ConsentNeeded as needed:
+            wish = await self._consent.wish(
+                needed, asked, person, request, extras.capabilities, may_ask=may_ask
+            )
+            return Response(id=request.id, result=wish)
         if isinstance(response.error, ErrorObject):
             plan.check(response.error)
             return msgspec.structs.replace(response, id=request.id, raw=None)

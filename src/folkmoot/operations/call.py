@@ -17,6 +17,7 @@ from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts, Identity
+    from folkmoot.accounts.clients import Clients
     from folkmoot.core.ports import Backup, Clock, Database
     from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.export import Exporter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.grants import Granting, GrantViews
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
+    from folkmoot.operations.connections import Connections
     from folkmoot.operations.operator.data import KeyInUse
     from folkmoot.operations.operator.hub import HubStatus, ShownSettings
     from folkmoot.operations.operator.servers import Reloading, ServerLinks
@@ -107,6 +109,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """
 
     accounts: Accounts = ABSENT
+    clients: Clients = ABSENT
+    """The apps that ask to use accounts."""
     mail: Mail = ABSENT
     rooms: Rooms = ABSENT
     limits: RateLimits = ABSENT
@@ -131,6 +135,8 @@ class Services(Struct, frozen=True, kw_only=True):
     gateway: Gateway = ABSENT
     reloading: Reloading | None = None
     rights: HubRights = ABSENT
+    connections: Connections = ABSENT
+    """Who has signed in to which server."""
     call_server: CallServer = ABSENT
     held: HeldMessages = ABSENT
     proxies: LocalProxies | None = None

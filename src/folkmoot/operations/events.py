@@ -78,6 +78,16 @@ class TokensChanged(Struct, frozen=True):
     change: Literal["created", "ended"]
 
 
+class ConnectionsChanged(Struct, frozen=True):
+    """Your sign-in at a server behind the hub."""
+
+    namespace: Annotated[str, Meta(description="The server.")]
+    change: Annotated[
+        Literal["consented", "lapsed", "removed"],
+        Meta(description="A sign-in has `lapsed` when the server takes it no more: sign in again."),
+    ]
+
+
 class RoomMembership(Struct, frozen=True):
     """What you are to a room."""
 
@@ -220,6 +230,12 @@ ACCOUNT_CHANGED: Final = EventRow(
 TOKENS_CHANGED: Final = EventRow(
     "tokens.changed", "A token of yours was created or has ended.", TokensChanged, "folkmoot/tokens"
 )
+CONNECTIONS_CHANGED: Final = EventRow(
+    "connections.changed",
+    "You signed in to a server behind the hub, or are signed in to it no more.",
+    ConnectionsChanged,
+    "folkmoot/connections",
+)
 ROOM_MEMBERSHIP: Final = EventRow(
     "room.membership",
     "You were invited to a room, joined it, left it or were removed from it.",
@@ -312,6 +328,7 @@ EVENTS: Final = (
     CONTACTS_CHANGED,
     ACCOUNT_CHANGED,
     TOKENS_CHANGED,
+    CONNECTIONS_CHANGED,
     ROOM_MEMBERSHIP,
     ROOM_CHANGED,
     ROOM_MESSAGE,

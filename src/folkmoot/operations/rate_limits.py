@@ -42,7 +42,13 @@ every_try: Final = object
 when_done: Final = NoneType
 when_wrong_code: Final = (e.RecoveryCodeInvalid, e.HandleNotFound)
 """Count guesses at the code of an account, whether it exists or not."""
-when_wrong_secret: Final = (e.TokenInvalid, e.OneTimeCodeInvalid, e.ConfirmationInvalid)
+when_wrong_secret: Final = (
+    e.TokenInvalid,
+    e.OneTimeCodeInvalid,
+    e.ConfirmationInvalid,
+    e.DeviceCodeInvalid,
+    e.PasskeyInvalid,
+)
 when_refused: Final = (e.HandleTaken, e.InviteRequired, e.InviteUnknown, e.InviteClaimed)
 when_not_invited: Final = e.InvitationInvalid
 when_missed: Final = (e.UserNotFound, e.ContactNotFound, e.CannotSend, e.HandleTaken)
@@ -50,5 +56,10 @@ when_missed: Final = (e.UserNotFound, e.ContactNotFound, e.CannotSend, e.HandleT
 
 GUESSES = OperationLimit("sign_in", by_address, when_wrong_secret)
 """For every operation that takes a token or a code."""
+OWN_GUESSES = (GUESSES, OperationLimit("sign_in", by_user, when_wrong_secret))
+"""The same for who is signed in: an account that was taken over guesses no faster from everywhere.
+Nobody else can use up what it counts, so it locks nobody out."""
+FETCHES = OperationLimit("device", by_user, every_try)
+"""For every operation that has the hub ask servers elsewhere, which whoever calls it can choose."""
 MISSED = OperationLimit("missed_handles", by_user, when_missed)
 """For every operation that names someone: together they tell of no more than so many handles."""

@@ -333,6 +333,13 @@ def view_of(shape: type[V], source: object, **others: Any) -> V:
     return shape(**{it: getattr(source, it) for it in names if hasattr(source, it)}, **others)
 
 
+FOR_PAGES: Final = Absent("It is for the hub's own pages, in a browser.")
+"""Where there could be a command: the client has no method for it either."""
+on_pages = partial(
+    Operation,
+    tool=Absent("It is for a person in a browser, which a model has not."),
+    commands=FOR_PAGES,
+)
 operated = partial(
     Operation,
     scope="operate",

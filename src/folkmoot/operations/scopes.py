@@ -1,49 +1,17 @@
-"""The scopes of credentials, a row each; each operation's row names its scope."""
+"""Which scope each operation needs, and the scopes that someone asks for."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from folkmoot.core import errors as e
-from folkmoot.core.scopes import ALL, OPERATE, Need, scope
+from folkmoot.core.scopes import ABOUT, ALL, NAMES, Need, scope
 from folkmoot.operations.limits import MAX_SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from folkmoot.operations.row import Operation
-
-ABOUT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-"""A room's name, or a server's namespace."""
-ROOM: Final = "room"
-
-
-class ScopeRow(Struct, frozen=True):
-    """One scope: its name and what it allows."""
-
-    name: str
-    description: str
-    about: str = ""
-    """What it can be for alone: one room, or one server."""
-
-
-SCOPES: Final = (
-    ScopeRow("mail.read", "Read mail and threads, mark them and sort them."),
-    ScopeRow("mail.send", "Send mail and answer it."),
-    ScopeRow("mail.delete", "Delete messages and threads."),
-    ScopeRow("contacts", "Contacts, blocked people and invites; find people."),
-    ScopeRow("account.read", "See your profile and your tokens."),
-    ScopeRow("account", "Change or delete your account; create and revoke tokens."),
-    ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM),
-    ScopeRow("rooms.manage", "Manage rooms: settings, invitations, rights.", ROOM),
-    ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM),
-    ScopeRow("tools", "Use the servers behind the hub.", "server"),
-    ScopeRow(OPERATE, "Run the hub. Only an operator can create such a token."),
-)
-NAMES: Final = {row.name: row for row in SCOPES}
 
 
 def needs_of(operations: Iterable[Operation]) -> dict[str, Need]:

@@ -47,7 +47,7 @@ class MyServer(Struct, frozen=True, kw_only=True):
 
     namespace: str
     state: str
-    """`up`, or why not: `starting`, `down`, `broken`, `off`."""
+    """`up`, or why not: `starting`, `sign_in`, `down`, `broken`, `off`."""
     why: str
     """Why it is away; empty while it is there."""
     tools: int

@@ -6,7 +6,7 @@ the transport's: a handler says which account the browser becomes, as those of M
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
+    on_pages,
     says,
 )
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
 PATH: Final = "/v1/session"
-FOR_PAGES: Final = "It is for the hub's own pages, in a browser."
-NO_TOOL: Final = Absent("A model has no browser to sign in.")
-NO_COMMAND: Final = Absent(FOR_PAGES)
 SECRET: Final = Absent("Whoever calls a tool reads its answer: the code is for its owner alone.")
 OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
 """The scopes of what guests may do in their room, as far as the room's own rights let them."""
@@ -55,11 +53,16 @@ class BrowserSession(Struct, frozen=True, kw_only=True):
     registration: Annotated[
         Policy, says("Who may register: everyone, those who were invited, or nobody.")
     ]
+    company: Annotated[
+        str | None, says("What a company's people sign in with at `/sign-in/oidc`; null for none.")
+    ]
 
 
 async def session(call: Call[Nothing]) -> BrowserSession:
     """The account signed in with this browser session."""
-    policy, here = call.services.accounts.policy, call.caller.session
+    accounts, here = call.services.accounts, call.caller.session
+    policy = accounts.policy
+    company = None if accounts.oidc is None else accounts.oidc.options.name
     if here is None or here.account is None:
         guest = call.caller.visitor
         rooms = {} if guest is None else await call.services.rooms.rooms_of(guest)
@@ -72,6 +75,7 @@ async def session(call: Call[Nothing]) -> BrowserSession:
             guest=None if room is None or guest is None else guest.principal.name,
             room=room,
             registration=policy,
+            company=company,
         )
     return BrowserSession(
         handle=here.account.handle,
@@ -81,6 +85,7 @@ async def session(call: Call[Nothing]) -> BrowserSession:
         guest=None,
         room=None,
         registration=policy,
+        company=company,
     )
 
 
@@ -178,20 +183,19 @@ def sign_in_url(hub: str, code: str, then: str = "") -> str:
     return f"{base}/sign-in{f'?next={then}' if then else ''}#{code}"
 
 
-def check_page(call: Call[SignIn] | Call[UseCode]) -> None:
+def check_page(call: Call[Any]) -> None:
     """Refuse whoever is not a page of the hub, in a browser that takes its cookie."""
     if not call.caller.binds:
         raise e.OriginNotAllowed("Only the hub's own page can sign a browser in.")
 
 
 SESSIONS: Final = (
-    Operation(
+    on_pages(
         name="folkmoot/session",
         description="Who is signed in in the browser that asks. Everyone is answered.",
         handler=session,
         scope="",
         who="anyone",
-        tool=NO_TOOL,
         routes=(
             Route(
                 "GET",
@@ -201,9 +205,8 @@ SESSIONS: Final = (
                 answer="Who is signed in.",
             ),
         ),
-        commands=NO_COMMAND,
     ),
-    Operation(
+    on_pages(
         name="folkmoot/sign_in",
         description="The answer sets the cookie of a browser session. It ends with the token, can "
         "do no more than the token, and is listed and revoked among the tokens.",
@@ -214,7 +217,6 @@ SESSIONS: Final = (
         effect="adds",
         limits=(GUESSES,),
         errors=(e.TokenInvalid, e.OriginNotAllowed),
-        tool=NO_TOOL,
         routes=(
             Route(
                 "POST",
@@ -225,9 +227,8 @@ SESSIONS: Final = (
                 example={"token": "sk_…"},
             ),
         ),
-        commands=NO_COMMAND,
     ),
-    Operation(
+    on_pages(
         name="folkmoot/use_code",
         description="The answer sets the cookie of a browser session. A code works once, and for "
         "two minutes.",
@@ -238,7 +239,6 @@ SESSIONS: Final = (
         effect="adds",
         limits=(GUESSES,),
         errors=(e.OneTimeCodeInvalid, e.OriginNotAllowed),
-        tool=NO_TOOL,
         routes=(
             Route(
                 "POST",
@@ -249,9 +249,8 @@ SESSIONS: Final = (
                 example={"code": "oc_…"},
             ),
         ),
-        commands=NO_COMMAND,
     ),
-    Operation(
+    on_pages(
         name="folkmoot/sign_out",
         description="The session ends at once, and with it everything that the browser has open.",
         handler=sign_out,
@@ -259,7 +258,6 @@ SESSIONS: Final = (
         who="anyone",
         effect="changes",
         errors=(e.OriginNotAllowed,),
-        tool=NO_TOOL,
         routes=(
             Route(
                 "DELETE",
@@ -270,7 +268,6 @@ SESSIONS: Final = (
                 answer="The browser is signed out.",
             ),
         ),
-        commands=NO_COMMAND,
     ),
     Operation(
         name="folkmoot/create_code",

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.scopes import Need
+from folkmoot.core.scopes import ROOM, Need
 from folkmoot.names import WireNames
 from folkmoot.names.safe_names import NAME_KEY, without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.activity import ACTIVITY
+from folkmoot.operations.apps import APPS
 from folkmoot.operations.asks import ASKS
+from folkmoot.operations.connections import CONNECTIONS
 from folkmoot.operations.events import FOLLOWING
 from folkmoot.operations.finder import FINDERS, HUB
 from folkmoot.operations.invites import INVITES
 from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.operator import OPERATOR
+from folkmoot.operations.passkeys import PASSKEYS
 from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.registration import REGISTRATION
 from folkmoot.operations.rooms.membership import ROOMS
 from folkmoot.operations.row import Absent
-from folkmoot.operations.scopes import ROOM, needs_of
+from folkmoot.operations.scopes import needs_of
 from folkmoot.operations.servers import USING
 from folkmoot.operations.sessions import SESSIONS
 from folkmoot.operations.tapes import TAPES
@@ -45,10 +48,13 @@ OPERATIONS: Final = (
     *TOKENS,
     *ACTIVITY,
     *SESSIONS,
+    *PASSKEYS,
+    *APPS,
     *FINDERS,
     *HUB,
     *FOLLOWING,
     *USING,
+    *CONNECTIONS,
     *TAPES,
     *OPERATOR,
 )

@@ -14,7 +14,8 @@ from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.limits import MAX_SCOPE
 from folkmoot.operations.operator.people import find, recording
-from folkmoot.operations.rate_limits import GUESSES
+from folkmoot.operations.passkeys import SignedAnswer, SignedTicket, is_present
+from folkmoot.operations.rate_limits import OWN_GUESSES
 from folkmoot.operations.row import (
     CONFIRMED,
     Absent,
@@ -45,7 +46,7 @@ class CredentialView(Struct, frozen=True, kw_only=True):
     id: Annotated[str, says("What it is revoked by.")]
     kind: Annotated[
         Literal["token", "browser", "app", "device"],
-        says("`token`, or `browser` for a browser that is signed in."),
+        says("`token`, `browser` for a browser that is signed in, or `app` for a connected app."),
     ]
     label: Annotated[str, says("What it is for.")]
     scope: Annotated[str, says(f"{SCOPE_SAYS}.")]
@@ -128,6 +129,8 @@ class NewCredential(CredentialTerms, frozen=True, kw_only=True):
             max_length=200,
         ),
     ] = ""
+    ticket: SignedTicket = ""
+    passkey: SignedAnswer = ""
 
 
 async def create_token(call: Call[NewCredential]) -> CreatedCredential:
@@ -143,6 +146,7 @@ async def create_token(call: Call[NewCredential]) -> CreatedCredential:
         scope=check_scope(given.scope) if given.scope else "",
         by=caller.credential_id,
         confirmed=confirmed,
+        present=await is_present(call, "folkmoot/create_token", "token"),
     )
     told = shown(made.credential, caller.credential_id)
     return CreatedCredential(**asdict(told), token=made.token)
@@ -243,12 +247,12 @@ TOKENS = (
     Operation(
         name="folkmoot/create_token",
         description="It opens your account until it is revoked or expires. The answer is the only "
-        "place where it is shown.",
+        "place where it is shown. In a browser it takes a passkey, or a token once more.",
         handler=create_token,
-        secret=("token",),
+        secret=("token", "ticket", "passkey"),
         scope="account",
-        limits=(GUESSES,),
-        errors=(e.QuotaExceeded, e.ConfirmationInvalid),
+        limits=OWN_GUESSES,
+        errors=(e.QuotaExceeded, e.ConfirmationInvalid, e.PasskeyInvalid, e.PasskeyUnusable),
         tool=SECRET,
         audit=AuditSpec("token.created", by_service=True),
         routes=(

@@ -41,7 +41,7 @@ class DecidingRoom(Entity):
     held: HeldMessages
     url: str
     room: str
-    token: str
+    token: str | Callable[[], str]
     backoff: Backoff = field(default_factory=Backoff)
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
 from folkmoot.operations.table import NEEDS
+from folkmoot.relay.upstream.consents import Consents
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec
@@ -47,6 +49,7 @@ class HubGateway:
     policy: HubPolicy
     service: GatewayService
     fleet: Fleet
+    consents: Consents
     granting: Granting
     grant_views: GrantViews
 
@@ -68,6 +71,8 @@ class HubGateway:
         *,
         own: Mapping[What, Own],
         server_info: dict[str, Any],
+        url: str,
+        public: bool,
     ) -> None:
         """Read what is stored of rights and pins; raises the `SettingsError` of wrong settings."""
         clock = self._clock
@@ -85,8 +90,12 @@ class HubGateway:
             page_size=self._settings.page_size,
             new_tools=self._settings.new_tools,
         )
-        self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
-        self.fleet = Fleet(self.gateway, clock, hidden=self._hidden)
+        self.consents = Consents(
+            store, clock, vault, lambda name: self._spec.backends.get(name), os.environ, url, public
+        )
+        inputs = Inputs(vault.derive(INPUTS))
+        self.service = GatewayService(self.gateway, clock, inputs, self.consents)
+        self.fleet = Fleet(self.gateway, clock, hidden=self._hidden, consents=self.consents)
         self.granting = Granting(
             self.rights,
             store,
@@ -151,7 +160,7 @@ def secret_files(settings: Settings, spec: GatewaySpec) -> tuple[str, ...]:
     references = (
         value.file
         for backend in spec.backends.values()
-        for value in (*backend.env.values(), *backend.headers.values())
+        for value in (*backend.env.values(), *backend.headers.values(), backend.client_secret)
         if isinstance(value, SecretReference)
     )
     return ((str(data),) if data.exists() else ()) + tuple(filter(None, (*named, *references)))

@@ -227,7 +227,7 @@ class DecisionPlace(msgspec.Struct, frozen=True):
 
     hub: str
     room: str
-    token: str
+    token: str | Callable[[], str]
 
     def __repr__(self) -> str:
         return f"DecisionPlace({self.room!r} at {self.hub})"

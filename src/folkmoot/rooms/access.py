@@ -69,7 +69,7 @@ def visitor_behind(identity: Identity, account: Account) -> Visitor:
     """Whoever came with a credential of an account, unless that is suspended."""
     if account.suspended_at is not None:
         raise e.AccountSuspended
-    return Visitor(identity.principal, account, None, identity.credential.id)
+    return Visitor(identity.principal, account, None, identity.credential.lasting_id)
 
 
 def visitor_of(account: Account, credential_id: str = "", scope: str = ALL) -> Visitor:

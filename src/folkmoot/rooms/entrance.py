@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from folkmoot.accounts import hash_token
+from folkmoot.accounts.credentials import ACCESS_INVALID, OF_APPS, hash_bearer
 from folkmoot.core import errors as e
 from folkmoot.rooms import invitations, queries_guests
 from folkmoot.rooms.access import SIGNED_OUT, guest_visitor, role_in, visitor_behind
@@ -33,15 +33,15 @@ class RoomEntrance(Listing):
     _policy: Policy | None
 
     async def authenticate(self, token: str) -> Visitor:
-        """Whose token this is: an account's, or a guest's credential."""
-        token_hash = hash_token(token)
+        """Whose token this is: an account's, an app's, or a guest's credential."""
+        token_hash = hash_bearer(token)
         if token_hash is not None:
             identity = await self._accounts.authentication.by_hash(token_hash)
             if identity is not None and identity.account is not None:
                 return visitor_behind(identity, identity.account)
         guest = await self._guest_with(token)
         if guest is None:
-            raise e.TokenInvalid
+            raise e.TokenInvalid(ACCESS_INVALID if token.startswith(OF_APPS) else "")
         return guest
 
     async def _guest_with(self, secret: str) -> Visitor | None:
@@ -93,13 +93,19 @@ class RoomEntrance(Listing):
         await room.prepare(visitor.principal.account_id)
         return Admission(room, role)
 
-    async def _check_still(self, visitor: Visitor) -> None:
-        """Refuse someone whose account or token has become void while their message was held."""
+    async def check_still(self, visitor: Visitor) -> None:
+        """Refuse someone whose account or token has become void while they waited.
+
+        An access token of an app may expire meanwhile, as long as its grant has not ended.
+        """
         if visitor.account is None:
             return
-        account = await self._accounts.account(visitor.principal.account_id)
-        if account is not None and account.suspended_at is not None:
-            raise e.AccountSuspended
-        shown = visitor.credential_id
-        if account is None or (shown and await self._accounts.still_valid(shown) is None):
+        if visitor.credential_id:
+            identity = await self._accounts.authentication.by_id(visitor.credential_id)
+            account = None if identity is None else identity.account
+        else:
+            account = await self._accounts.account(visitor.principal.account_id)
+        if account is None:
             raise e.TokenInvalid
+        if account.suspended_at is not None:
+            raise e.AccountSuspended

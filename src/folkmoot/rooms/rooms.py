@@ -260,7 +260,7 @@ class Rooms(RoomEntrance):
         self, visitor: Visitor, name: str, message: McpxMessage, changes: int
     ) -> list[Any]:
         if self.changes != changes:
-            await self._check_still(visitor)
+            await self.check_still(visitor)
         # As it came: whatever was done to the message that was shown does not count.
         return await self._accept(visitor, name, self._decode(message.raw))
 

@@ -131,6 +131,7 @@ MISTAKEN = {
 MISPLACED = {
     "headers": "url",
     "transport": "url",
+    "auth": "url",
     "env": "command",
     "cwd": "command",
     "user": "command",
@@ -302,6 +303,11 @@ def read_value(label: str, value: object, folder: Path) -> Value:
     return SecretReference(**value)
 
 
+def read_secret(key: str, value: object, place: TablePlace) -> Value:
+    """A text, or a reference to one."""
+    return read_value(place.name(key), value, place.folder)
+
+
 READERS: Mapping[str, Callable[[str, object, TablePlace], Any]] = {
     "command": read_command,
     "cwd": read_folder,
@@ -309,7 +315,11 @@ READERS: Mapping[str, Callable[[str, object, TablePlace], Any]] = {
     "writable_folders": read_folders,
     "env": read_environment,
     "headers": read_headers,
+    "client_secret": read_secret,
 }
+OF_OAUTH = ("client_id", "client_secret", "scopes", "trusted_issuers", "shared")
+NOT_OF_OAUTH = ("single", "per_user", "connections")
+"""What is decided by `auth = "oauth"`: each person has connections of their own, on every node."""
 
 
 def check_together(table: Mapping[str, Any], place: TablePlace) -> None:
@@ -325,6 +335,16 @@ def check_together(table: Mapping[str, Any], place: TablePlace) -> None:
     for name in ("folders", "writable_folders", "network"):
         if name in table and table.get("sandbox", "none") == "none":
             place.refuse((name,), f"{place.name(name)} can only be used with sandbox")
+    signs_in = table.get("auth") == "oauth"
+    for name in NOT_OF_OAUTH if signs_in else OF_OAUTH:
+        if name in table:
+            fits = "cannot be used" if signs_in else "can only be used"
+            place.refuse((name,), f'{place.name(name)} {fits} with auth = "oauth"')
+    if "client_secret" in table and "client_id" not in table:
+        place.refuse(("client_secret",), f"{place.name('client_secret')} needs client_id")
+    headers = table.get("headers")
+    if signs_in and isinstance(headers, dict) and "authorization" in map(str.lower, headers):
+        place.refuse(("headers",), f"{place.label} has both auth and the header Authorization")
 
 
 def namespace_of(name: str, table: Mapping[str, Any], place: TablePlace) -> str | None:
@@ -360,15 +380,19 @@ def proposed(slug: str) -> str | None:
 
 def note_secrets(values: Mapping[str, Any], place: TablePlace) -> None:
     """Say where a secret stands in the file itself."""
-    for key in ("env", "headers"):
-        for name, value in values.get(key, {}).items():
-            if isinstance(value, str) and value and sounds_secret(name):
-                place.note(
-                    (key, name),
-                    # Not "NAME: …", which a log would take for a secret itself.
-                    f"the secret of {place.name(key, name)} is in the file; refer to it "
-                    'instead, with { env = "VARIABLE" } or { file = "PATH" }',
-                )
+    given = [
+        ((key, name), value)
+        for key in ("env", "headers")
+        for name, value in values.get(key, {}).items()
+    ]
+    for key, value in (*given, (("client_secret",), values.get("client_secret", ""))):
+        if isinstance(value, str) and value and sounds_secret(key[-1]):
+            place.note(
+                key,
+                # Not "NAME: …", which a log would take for a secret itself.
+                f"the secret of {place.name(*key)} is in the file; refer to it "
+                'instead, with { env = "VARIABLE" } or { file = "PATH" }',
+            )
     if has_open_secret(values.get("command", ())):
         place.note(
             ("command",),

@@ -8,11 +8,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+from folkmoot.core import errors as e
 from folkmoot.settings.types import (
     Argument,
     FolderPath,
+    Issuer,
     NamespaceName,
     OptionalFolder,
+    ScopeWord,
     ServerUrl,
     ToolPattern,
 )
@@ -71,6 +74,21 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Environment variables of the command, in addition to a few harmless ones of the hub."""
     headers: Annotated[dict[str, Value], Meta(max_length=64)] = field(default_factory=dict)
     """Headers that go with every request to `url`."""
+    auth: Literal["none", "oauth"] = "none"
+    """How the server at `url` knows who calls. With `oauth` each person signs in to it themselves
+    (OAuth 2.1), and their calls go over connections of their own, with their own token."""
+    client_id: Annotated[str, Meta(max_length=2048)] = ""
+    """The id of the hub at the server's sign-in, if it was agreed on. Otherwise the hub registers
+    itself."""
+    client_secret: Value = ""
+    """The secret that belongs to `client_id`, if there is one."""
+    scopes: Annotated[tuple[ScopeWord, ...], Meta(max_length=64)] = ()
+    """What people are asked to consent to. Empty asks for what the server says it needs."""
+    trusted_issuers: Annotated[tuple[Issuer, ...], Meta(max_length=16)] = ()
+    """The authorization servers that people can be sent to, by their names. Empty trusts the one
+    that the server names."""
+    shared: bool = False
+    """Whether one consent, which an operator gives, is used for everyone."""
     transport: Transport = "auto"
     """The transport of the server at `url`: `http` is Streamable HTTP, `sse` the older HTTP+SSE;
     `auto` detects it."""
@@ -115,6 +133,14 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def __repr__(self) -> str:
         return f"<BackendSpec {self.namespace}>"
+
+    def owner(self, person: str) -> str:
+        """Whose connections the calls of a person go over; empty for those that all share."""
+        if self.auth == "oauth":
+            if not person:
+                raise e.ConsentNeeded(self.namespace)
+            return "" if self.shared else person
+        return person if self.per_user else ""
 
 
 class GatewaySpec(Struct, frozen=True, kw_only=True):

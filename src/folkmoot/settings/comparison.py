@@ -33,8 +33,7 @@ def settings_fingerprints(settings: Settings, loaded: Loaded) -> str:
     """A fingerprint for each setting in effect that should be the same on every node, as JSON."""
     values: dict[str, Any] = {"registration": settings.registration_policy}
     for path, field in FIELDS.items():
-        holder = getattr(settings, field.section) if field.section else settings
-        value = getattr(holder, field.name)
+        value = field.value_in(settings)
         if path not in values and is_shared(path, field.section) and value != field.default:
             values[path] = masked(field, value)
     told = ((path, value) for path, value, _ in gateway_in_effect(loaded))

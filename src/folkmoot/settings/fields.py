@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
@@ -80,6 +81,10 @@ class Field(Struct, frozen=True, kw_only=True):
     def variable(self) -> str:
         """The environment variable of this setting."""
         return "FOLKMOOT_" + self.path.replace(".", "_").upper()
+
+    def value_in(self, settings: Settings) -> Any:
+        """What it is set to."""
+        return attrgetter(self.path)(settings)
 
     @property
     def description(self) -> str:
@@ -251,12 +256,28 @@ def describe(table: type[Struct], section: str, name: str, hint: Any, default: A
 
 
 def fields_of(struct: type[Struct], section: str) -> Iterator[Field]:
-    """The entries of the fields of a struct."""
+    """The entries of the fields of a struct, and of the tables in it."""
     hints = get_type_hints(struct, include_extras=True)
     for each in msgspec.structs.fields(struct):
-        made = each.default_factory
+        hint, made = hints[each.name], each.default_factory
+        if is_table(hint):
+            yield from fields_of(hint, f"{section}.{each.name}" if section else each.name)
+            continue
         default = each.default if made is msgspec.NODEFAULT else made()
-        yield describe(struct, section, each.name, hints[each.name], default)
+        yield describe(struct, section, each.name, hint, default)
+
+
+def is_table(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, SettingsTable)
+
+
+def tables_of(struct: type[Struct], section: str = "") -> Iterator[tuple[str, type[SettingsTable]]]:
+    """Every table by its name, such as `sign_in.oidc`; those within one come after it."""
+    for name, hint in get_type_hints(struct).items():
+        if is_table(hint):
+            path = f"{section}.{name}" if section else name
+            yield path, hint
+            yield from tables_of(hint, path)
 
 
 def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
@@ -272,25 +293,9 @@ def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
     return inner
 
 
-def all_fields() -> dict[str, Field]:
-    """Every setting by its path, in the order of the model."""
-    fields: list[Field] = []
-    hints = get_type_hints(Settings, include_extras=True)
-    for top in msgspec.structs.fields(Settings):
-        hint = hints[top.name]
-        if isinstance(hint, type) and issubclass(hint, SettingsTable):
-            fields += fields_of(hint, top.name)
-        else:
-            fields.append(describe(Settings, "", top.name, hint, top.default))
-    return {field.path: field for field in fields}
-
-
-FIELDS: dict[str, Field] = all_fields()
-SECTIONS: dict[str, type[SettingsTable]] = {
-    name: hint
-    for name, hint in get_type_hints(Settings).items()
-    if isinstance(hint, type) and issubclass(hint, SettingsTable)
-}
+FIELDS: dict[str, Field] = {field.path: field for field in fields_of(Settings, "")}
+"""Every setting by its path, in the order of the model."""
+SECTIONS: dict[str, type[SettingsTable]] = dict(tables_of(Settings))
 BACKEND_FIELDS: dict[str, Field] = {
     field.name: field for field in fields_of(BackendSpec, "backends.NAME") if field.name != "name"
 }
@@ -305,9 +310,7 @@ OPEN_TABLES: dict[str, str] = {
 def in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
     """Path, value and origin of every setting, and of what is said of backends and rights."""
     for path, field in FIELDS.items():
-        holder = getattr(loaded.settings, field.section) if field.section else loaded.settings
-        value = getattr(holder, field.name)
-        yield path, masked(field, value), loaded.origins[path]
+        yield path, masked(field, field.value_in(loaded.settings)), loaded.origins[path]
     yield from gateway_in_effect(loaded)
 
 
@@ -343,6 +346,8 @@ def shown_value(name: str, value: Any) -> Any:
             return without_query(value)
         case "env" | "headers":
             return {key: shown_secret(key, each) for key, each in value.items()}
+        case "client_secret":
+            return shown_secret(name, value)
         case _:
             return value
 

@@ -49,6 +49,11 @@ PATH: Final = (
     "the hub a host name of its own to use them"
 )
 
+TOKENS: Final = (
+    "tokens in URLs, as in ?token=sk_…, get into the logs of proxies. Unless a client needs them, "
+    "set sign_in.token_in_url to false"
+)
+
 PLAIN: Final = (
     "the hub listens on {host} without TLS, so tokens and mail cross the network unencrypted. Set "
     "tls.certificate and tls.key, or put a proxy with TLS in front and set public_url to its "
@@ -72,6 +77,14 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         # The session of two nodes would end with each larger message of a room in memory.
         most = f"at most {MAX_NODE_MESSAGE_BYTES} with bus.url: nodes carry no larger message"
         yield "limits.message_bytes", f"limits.message_bytes must be {most}"
+    oidc = settings.sign_in.oidc
+    if oidc.issuer and not oidc.client_id:
+        yield "sign_in.oidc.issuer", "sign_in.oidc.issuer needs sign_in.oidc.client_id beside it"
+    issuer = urlsplit(oidc.issuer)
+    if issuer.scheme == "http" and not is_loopback(issuer.hostname or ""):
+        yield "sign_in.oidc.issuer", "sign_in.oidc.issuer must be https unless on this machine"
+    if oidc.issuer and urlsplit(settings.public_url).path.strip("/"):
+        yield "sign_in.oidc.issuer", "sign_in.oidc.issuer needs a public_url without a path"
     if settings.bus.url and not settings.store.url:
         yield "bus.url", "bus.url needs store.url: nodes share one database"
     if settings.bus.url and not settings.cluster.address:
@@ -82,6 +95,8 @@ def advice(settings: Settings) -> Iterator[tuple[str, str]]:
     """Warnings about chosen settings: the path of each, and a sentence."""
     if urlsplit(settings.public_url).path.strip("/"):
         yield "public_url", PATH
+    if settings.public_url and settings.sign_in.token_in_url:
+        yield "public_url", TOKENS
     if settings.cluster.address and not settings.bus.url:
         yield "cluster.address", "cluster.address has no effect without bus.url"
     encrypted = settings.tls.certificate or urlsplit(settings.public_url).scheme == "https"
@@ -239,11 +254,10 @@ def imported_files(merge: MergedValues, file: str) -> tuple[str, ...]:
 def take_file(merge: MergedValues, document: SettingsDocument) -> None:
     """Every setting of the file, and every key that is none."""
     for section, name, value in flatten(document.values):
-        key = (section, name) if section else (name,)
-        path = ".".join(key)
-        where, line = document.where(*key)
-        if name in SECTIONS and not section:
-            wrong = f"{name} must be a table of settings, not {shown(value)}"
+        path = f"{section}.{name}" if section else name
+        where, line = document.where(*(section.split(".") if section else ()), name)
+        if path in SECTIONS:
+            wrong = f"{path} must be a table of settings, not {shown(value)}"
         elif path not in FIELDS:
             wrong = f"unknown {unknown(section, name, value)}"
         elif FIELDS[path].secret:
@@ -301,15 +315,16 @@ def take_options(merge: MergedValues, options: Mapping[str, Any]) -> None:
             merge.refuse(FROM_OPTION, 0, f"{field.option} {error}")
 
 
-def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def flatten(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str, Any]]:
     """Section, name and value of each key; the section is empty at the top."""
     for name, value in values.items():
-        if name in OPEN_TABLES:
+        path = f"{section}.{name}" if section else name
+        if path in OPEN_TABLES:
             continue
-        if name in SECTIONS and isinstance(value, dict):
-            yield from ((name, inner, each) for inner, each in value.items())
+        if path in SECTIONS and isinstance(value, dict):
+            yield from flatten(value, path)
         else:
-            yield "", name, value
+            yield section, name, value
 
 
 def unknown(section: str, name: str, value: object) -> str:
@@ -341,8 +356,11 @@ def build(values: Mapping[str, Any]) -> Settings:
     """The struct from checked values by path."""
     nested: dict[str, Any] = {}
     for path, value in values.items():
-        section, _, name = path.rpartition(".")
-        (nested.setdefault(section, {}) if section else nested)[name] = value
+        *sections, name = path.split(".")
+        table = nested
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[name] = value
     return msgspec.convert(nested, Settings)
 
 

@@ -160,7 +160,7 @@ def read_server(name: str, entry: object, line: int, environ: Mapping[str, str])
         return ClientServer(name, line, {}, wrong=f".{error}")
     if namespace != name:
         table["namespace"] = namespace
-    meant = KNOWN | ADDRESSES.keys()
+    meant = KNOWN | ADDRESSES.keys() | ({"auth"} if "auth" in table else set())
     extra = {"env", "cwd"} if "url" in table else {"headers"}
     ignored = [key for key in entry if key not in meant or (key in extra and entry[key])]
     return ClientServer(
@@ -202,6 +202,7 @@ def reached(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, A
             spoken = TYPES.get(kind or "", "") or transport
             table |= {"transport": spoken} if spoken else {}
             table |= {"headers": referring(entry["headers"], environ)} if "headers" in entry else {}
+            table |= {"auth": "oauth"} if entry.get("auth") == "oauth" else {}
             break
     return table
 

@@ -146,6 +146,56 @@ class WebSettings(SettingsTable, frozen=True, kw_only=True):
     """How long a browser stays signed in at most; then it must sign in again."""
 
 
+class OidcSettings(SettingsTable, frozen=True, kw_only=True):
+    """Signing in with the accounts of a company, by OpenID Connect."""
+
+    issuer: HttpUrl = ""
+    """The company's provider, to the letter as it names itself, such as
+    `https://login.example.org/realms/staff`. It can be on a private network, and needs https unless
+    it is on this machine. Empty: nobody signs in so."""
+    client_id: Annotated[str, Meta(max_length=255)] = ""
+    """What the hub is called at the provider, where it is registered as a web application that
+    returns to `/sign-in/oidc` of the hub."""
+    client_secret: Annotated[str, Meta(max_length=1024, extra={"secret": True})] = ""
+    """The secret of that registration; empty where it has none."""
+    name: Annotated[str, Meta(min_length=1, max_length=40)] = "your company account"
+    """What people sign in with, as the button says it."""
+    scopes: Annotated[str, Meta(max_length=255)] = "openid profile"
+    """What the provider is asked for, in words with spaces between."""
+    handle_claim: Annotated[str, Meta(min_length=1, max_length=100)] = "preferred_username"
+    """The claim that a new person's handle is taken from: what is before an `@` in it, with `_` for
+    dots and hyphens."""
+    groups_claim: Annotated[str, Meta(max_length=100)] = ""
+    """The claim with the names of a person's groups. Who is in a group there is also in the one of
+    the same name in `[groups]`, as of their last sign-in. Empty: groups are not looked at."""
+    operators: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=32)] = ()
+    """Groups at the provider whose people can run the hub in a browser they signed in with."""
+    register: bool = True
+    """Whether somebody of the company who is new here gets an account at their first sign-in,
+    whoever else may register."""
+
+
+class SignInSettings(SettingsTable, frozen=True, kw_only=True):
+    """Apps that sign in to people's accounts, such as AI assistants."""
+
+    challenge: Literal["auto", "always", "calls"] = "auto"
+    """When an app without a token is asked to sign in. always: when it connects. calls: it can
+    connect, look around and register, and is told so by the tools that need an account. auto:
+    calls if everyone can register, else always."""
+    token_in_url: bool = True
+    """Whether the token of an account can be in the URL of a request, as `?token=sk_…`. It is then
+    in the logs of proxies, which a hub with a `public_url` warns of. Apps that sign in never have
+    theirs there. false: such requests are refused."""
+    access_seconds: Annotated[int, Meta(ge=900, le=86_400)] = 3_600
+    """How long an app's access token is valid; then the app gets a new one by itself."""
+    refresh_seconds: Annotated[int, Meta(ge=86_400, le=7_776_000)] = 5_184_000
+    """How long an app stays signed in without getting a new access token."""
+    refresh_window_seconds: Annotated[int, Meta(ge=0, le=3_600)] = 120
+    """How long a refresh token can be used again after its first use, by several processes of one
+    app. Later use ends the app's access."""
+    oidc: OidcSettings = field(default_factory=OidcSettings)
+
+
 class RateSettings(SettingsTable, frozen=True, kw_only=True):
     """How often things may be done; `rate_limits` switches all of it."""
 
@@ -326,6 +376,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     mcp: McpSettings = field(default_factory=McpSettings)
     events: EventSettings = field(default_factory=EventSettings)
     web: WebSettings = field(default_factory=WebSettings)
+    sign_in: SignInSettings = field(default_factory=SignInSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     rooms: RoomSettings = field(default_factory=RoomSettings)
@@ -352,3 +403,10 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
         if self.registration == "auto":
             return "open" if is_loopback(self.host) and not self.public_url else "invite"
         return self.registration
+
+    @property
+    def challenges_everyone(self) -> bool:
+        """Whether an app without a token is asked to sign in when it connects."""
+        if self.sign_in.challenge == "auto":
+            return self.registration_policy != "open"
+        return self.sign_in.challenge == "always"

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from folkmoot.settings.limits import MAX_ARGUMENT, MAX_TOOL_PATTERN
 
 HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,256}")
 HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 _PLACE = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:@/?#,\[\]]*)(?::[0-9]{1,5})?"
 DATABASE = re.compile(
@@ -132,6 +133,17 @@ def server_url(value: str) -> bool:
     return bool(bare) and http_url(bare) and text(query) and not set(query) & {" ", "#"}
 
 
+def issuer(value: str) -> bool:
+    """Names of authorization servers, such as `https://sign-in.example.org`."""
+    local = value.startswith("http://") and is_loopback(urlsplit(value).hostname or "")
+    return http_url(value) and (value.startswith("https://") or local)
+
+
+def scope_word(value: str) -> bool:
+    """Scopes, such as `files:read`."""
+    return SCOPE.fullmatch(value) is not None
+
+
 def database_url(value: str) -> bool:
     """Empty, or an address such as postgresql://hub@db.example.org/folkmoot."""
     return not value or (DATABASE.fullmatch(value) is not None and has_ports(value))
@@ -196,6 +208,8 @@ Network = Annotated[str, Meta(extra={"shape": network})]
 Argument = Annotated[str, Meta(extra={"shape": argument})]
 NamespaceName = Annotated[str, Meta(extra={"shape": namespace})]
 ServerUrl = Annotated[str, Meta(extra={"shape": server_url})]
+Issuer = Annotated[str, Meta(extra={"shape": issuer})]
+ScopeWord = Annotated[str, Meta(extra={"shape": scope_word})]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
 
@@ -206,6 +220,7 @@ MASK = "***"
 SHOWN: dict[str, Callable[[str], str]] = {
     "master_key": lambda _: MASK,
     "token": lambda _: MASK,
+    "client_secret": lambda _: MASK,
     "url": without_password,
 }
 """How settings are shown that are secret, or have something secret in them."""

@@ -389,6 +389,110 @@ CREATE TABLE browser_codes (
 CREATE INDEX browser_codes_of_account ON browser_codes (account_id, expires_at);
 CREATE INDEX browser_codes_of_parent ON browser_codes (parent_id) WHERE parent_id IS NOT NULL;
 
+-- What apps ask for and people let them do, each from its code to its end. A code of an app is made
+-- when its person has consented. That of a program on a device is there before: its person finds it by
+-- a short code, of which `user_hash` is, and decides; the scope of one that was refused is empty. An
+-- unspent code ends with the browser session it was allowed in. A spent one belongs to the grant, a
+-- credential of kind `app` or `device` whose hash no text has, and whose children of kind `app` are the
+-- access tokens that come and go; it is kept to be recognized.
+CREATE TABLE app_grants (
+    hash TEXT NOT NULL PRIMARY KEY,
+    client_id TEXT NOT NULL,
+    client_name TEXT NOT NULL,
+    redirect_host TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    redirect_uri TEXT NOT NULL,
+    code_challenge TEXT NOT NULL,
+    user_hash TEXT UNIQUE,
+    polled_at BIGINT NOT NULL,
+    pause BIGINT NOT NULL,
+    account_id TEXT REFERENCES users (id) ON DELETE CASCADE,
+    parent_id TEXT REFERENCES credentials (id) ON DELETE CASCADE,
+    credential_id TEXT UNIQUE REFERENCES credentials (id) ON DELETE CASCADE
+);
+
+CREATE INDEX app_grants_of_account ON app_grants (account_id, expires_at) WHERE account_id IS NOT NULL;
+CREATE INDEX app_grants_of_parent ON app_grants (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX app_grants_unspent ON app_grants (expires_at) WHERE credential_id IS NULL;
+
+-- Refresh tokens are no credentials: they open nothing. A spent one is kept to be recognized.
+CREATE TABLE app_refresh (
+    hash TEXT NOT NULL PRIMARY KEY,
+    grant_id TEXT NOT NULL REFERENCES credentials (id) ON DELETE CASCADE,
+    expires_at BIGINT NOT NULL,
+    spent_at BIGINT
+);
+
+CREATE INDEX app_refresh_of_grant ON app_refresh (grant_id, expires_at);
+CREATE INDEX app_refresh_ending ON app_refresh (expires_at);
+
+-- What people let the hub do for them at servers behind it, which are known by their namespaces. The
+-- holder is the account, or empty where all share one consent. The tokens are sealed; they are empty
+-- before the first consent, and once it has lapsed. `pending` is a sign-in that was begun, sealed too.
+-- Who renews the tokens holds the lease meanwhile.
+CREATE TABLE consents (
+    namespace TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    account_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    tokens TEXT NOT NULL,
+    pending TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    leased_until BIGINT NOT NULL,
+    PRIMARY KEY (namespace, holder)
+);
+
+CREATE INDEX consents_of_account ON consents (account_id);
+
+-- What the hub is to authorization servers that it registered at, sealed.
+CREATE TABLE registrations (
+    issuer TEXT NOT NULL PRIMARY KEY,
+    client TEXT NOT NULL
+);
+
+-- What people sign in with: the public key of a passkey, which works at one name of the hub. Its
+-- `credential_id` is the authenticator's; one that counts its signatures never counts back.
+CREATE TABLE passkeys (
+    id TEXT NOT NULL PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    credential_id TEXT NOT NULL UNIQUE,
+    rp_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    sign_count BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+
+CREATE INDEX passkeys_of_account ON passkeys (account_id, created_at, id);
+
+-- Who people are at the provider of their company, and the groups it told of them at their last
+-- sign-in, as a JSON list.
+CREATE TABLE identities (
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    account_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    member_of TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT NOT NULL,
+    PRIMARY KEY (issuer, subject)
+);
+
+CREATE INDEX identities_of_account ON identities (account_id);
+
+-- What can be used once and was, until its time is over.
+CREATE TABLE spent (
+    hash TEXT NOT NULL PRIMARY KEY,
+    until BIGINT NOT NULL
+);
+
+CREATE INDEX spent_by_age ON spent (until);
+
 -- What the id of an MCP session does not tell by itself: whose it became, its log level, what it
 -- subscribed to; sealed. An empty `state` is the mark of a session that was closed. A row goes when
 -- its id is too old to be accepted anyway.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from folkmoot.accounts.limits import OIDC_SECONDS
 from folkmoot.core import errors as e
 from folkmoot.transports.guard import SAFE_METHODS, host_of, is_loopback
 from folkmoot.transports.limits import MAX_COOKIE_BYTES
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PAGE: Final = b"folkmoot-page"
 """The header with which the hub's own pages ask for something to be changed."""
 PORTS: Final = {"http": 80, "https": 443}
+TICKET: Final = "oidc_"
 
 AGENTS: Final = (
     ("Firefox/", "Firefox"),
@@ -95,10 +97,17 @@ class BrowserCookies:
         if scope["method"] in SAFE_METHODS or not _first(scope, PAGE):
             return False
         self._check_origin(scope, needed=True)
-        scheme, _, netloc = self.origin(scope).partition("://")
-        if scheme != "https" and not is_loopback(host_of(netloc)):
-            raise e.OriginNotAllowed(NEEDS_TLS)
+        self.check_secure(scope)
         return True
+
+    def check_secure(self, scope: Scope) -> None:
+        """Refuse a browser that could not be signed in."""
+        if not self._takes_cookies(scope):
+            raise e.OriginNotAllowed(NEEDS_TLS)
+
+    def _takes_cookies(self, scope: Scope) -> bool:
+        scheme, _, netloc = self.origin(scope).partition("://")
+        return scheme == "https" or is_loopback(host_of(netloc))
 
     def comes_from_here(self, scope: Scope) -> bool:
         """Whether a form was sent by a page of the hub, in a browser that takes its cookie."""
@@ -106,8 +115,7 @@ class BrowserCookies:
             self._check_origin(scope, needed=True)
         except e.OriginNotAllowed:
             return False
-        scheme, _, netloc = self.origin(scope).partition("://")
-        return scheme == "https" or is_loopback(host_of(netloc))
+        return self._takes_cookies(scope)
 
     async def identity(self, secret: str) -> Identity | None:
         """The identity of a valid browser session."""
@@ -147,9 +155,19 @@ class BrowserCookies:
         """The header that has a browser forget its cookie."""
         return self._set(scope, "", 0)
 
-    def _set(self, scope: Scope, value: str, seconds: int) -> dict[str, str]:
-        parts = [f"{self._name(scope)}={value}", "Path=/", f"Max-Age={seconds}", "HttpOnly"]
-        parts.append("SameSite=Strict")
+    def ticket(self, scope: Scope) -> str:
+        """What a browser keeps that was sent to its company's provider."""
+        return self._cookie(scope, TICKET)
+
+    def keep_ticket(self, scope: Scope, ticket: str) -> dict[str, str]:
+        """The header for it. The browser comes back from another site, and must send it then."""
+        return self._set(scope, ticket, OIDC_SECONDS, TICKET, "Lax")
+
+    def _set(
+        self, scope: Scope, value: str, seconds: int, what: str = "", same_site: str = "Strict"
+    ) -> dict[str, str]:
+        parts = [f"{self._name(scope, what)}={value}", "Path=/", f"Max-Age={seconds}", "HttpOnly"]
+        parts.append(f"SameSite={same_site}")
         if self._is_secure(scope):
             parts.append("Secure")
         return {"set-cookie": "; ".join(parts)}
@@ -158,23 +176,23 @@ class BrowserCookies:
         scheme, _, netloc = self.origin(scope).partition("://")
         return scheme == "https" or not is_loopback(host_of(netloc))
 
-    def _name(self, scope: Scope) -> str:
+    def _name(self, scope: Scope, what: str = "") -> str:
         parts = urlsplit(self.origin(scope))
         try:
             port = parts.port or PORTS.get(parts.scheme, 0)
         except ValueError:
             port = 0
         # With the prefix no other page, nor one of a subdomain, can set it.
-        return f"{'__Host-' if self._is_secure(scope) else ''}folkmoot_{port}"
+        return f"{'__Host-' if self._is_secure(scope) else ''}folkmoot_{what}{port}"
 
-    def _cookie(self, scope: Scope) -> str:
+    def _cookie(self, scope: Scope, what: str = "") -> str:
         sent = [value for name, value in scope["headers"] if name == b"cookie"]
         if not sent:
             return ""
         text = b"; ".join(sent)
         if len(text) > MAX_COOKIE_BYTES:
             return ""
-        wanted = f"{self._name(scope)}="
+        wanted = f"{self._name(scope, what)}="
         pairs = (pair.strip() for pair in text.decode("latin-1").split(";"))
         found = {pair[len(wanted) :] for pair in pairs if pair.startswith(wanted)}
         # Two of them: one was set by another page of this host, and nobody knows which.

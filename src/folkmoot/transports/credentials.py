@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
+from folkmoot.accounts.credentials import OF_APPS
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.settings.types import is_loopback
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 
 BEARER = "bearer "
+NOT_IN_URL: Final = (
+    "Authentication required. The token of an app belongs in the Authorization header, never in "
+    "the URL."
+)
 CALLER: Final = "folkmoot.caller"
 """The member of a request's scope that says whose it is, once that was asked."""
 
@@ -50,7 +55,9 @@ class Callers(Entity):
         if caller is None:
             try:
                 caller = await self._caller(scope)
-            except (e.AuthenticationRequired, e.RequestError, e.StoreError, ValueError):
+            except (e.TokenRefused, e.AuthenticationRequired, e.RequestError, e.StoreError):
+                caller = ""
+            except ValueError:
                 caller = ""
             scope[CALLER] = caller
             if caller:
@@ -73,9 +80,12 @@ class Callers(Entity):
 def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:
     """The token of a request; empty when it has none, refused when it has several.
 
-    `in_url` are the values of `token` in its query.
+    `in_url` are the values of `token` in its query. Those of apps are never there: what is in a URL
+    is in logs and histories.
     """
     tokens = {token for token in in_url if token}
+    if any(token.startswith(OF_APPS) for token in tokens):
+        raise e.TokenInvalid(NOT_IN_URL)
     for name, value in scope["headers"]:
         if name != b"authorization":
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 OPERATOR_KEY: Final = "folkmoot.operator"
 """The member of a request's scope that says that it came on the operator's socket."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+FOR_EVERYONE = frozenset({"/register", "/token", "/revoke", "/device_authorization"})
+"""Where apps in pages of any origin ask: with the secrets in the request, and no cookie."""
 
 ADVICE = (
     "This hub does not answer to the host in the request; "
     "its operator can add it to http.allowed_hosts."
+)
+
+NO_TOKENS_IN_URLS = (
+    "This hub takes no token in a URL. Send it in the Authorization header, or sign in without it."
 )
 
 MOST_KNOWN, LONGEST_KNOWN = 256, 255
@@ -144,6 +150,8 @@ def refusal(hosts: Hosts, scope: Scope) -> e.RequestError | None:
         return e.HostNotAllowed(hosts.advice)
     if b"origin" not in head.first or (scope["type"] == "http" and scope["method"] in SAFE_METHODS):
         return None
+    if scope["path"] in FOR_EVERYONE:
+        return None
     return foreign_origin(hosts, scope)
 
 
@@ -158,20 +166,32 @@ def foreign_origin(hosts: Hosts, scope: Scope) -> e.OriginNotAllowed | None:
     return None
 
 
+def token_in_url(scope: Scope) -> e.QueryInvalid | None:
+    """The refusal of a request with a token in its URL, however that is spelled."""
+    query = scope["query_string"].decode("latin-1")
+    if any(name == "token" for name, _ in parse_qsl(query)):
+        return e.QueryInvalid(NO_TOKENS_IN_URLS, parameter="token")
+    return None
+
+
 class HostGuard(Entity):
     """Keeps web pages from using a hub that only their reader's machine can reach.
 
-    No page reaches the operator's socket, and those who use it name any host.
+    No page reaches the operator's socket, and those who use it name any host. Where tokens are not
+    taken in URLs, requests that have one there go no further either.
     """
 
     app: ASGIApp
     hosts: Hosts
     answers: Answers
+    takes_token_in_url: bool = True
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
         guarded = scope["type"] in {"http", "websocket"} and scope.get(OPERATOR_KEY) is not True
         error = refusal(self.hosts, scope) if guarded else None
+        if guarded and error is None and not self.takes_token_in_url:
+            error = token_in_url(scope)
         app = self.app if error is None else self.answers.error(scope, error)
         return app(scope, receive, send)
 

@@ -194,6 +194,7 @@ def build(
     traces: Traces | None,
     clock: Clock,
     lines: RequestLines = "all",
+    takes_token_in_url: bool = True,
 ) -> ASGIApp:
     """The application: everything is observed, then guarded, then routed.
 
@@ -219,7 +220,7 @@ def build(
         metrics=metrics,
     )
     return Observe(
-        HostGuard(limited, hosts=hosts, answers=answers),
+        HostGuard(limited, hosts=hosts, answers=answers, takes_token_in_url=takes_token_in_url),
         templates=Templates(routes, straight),
         metrics=metrics,
         traces=traces,

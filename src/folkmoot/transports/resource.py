@@ -266,7 +266,9 @@ class Resource(Entity):
         sign_in(scope, visitor.principal.account_id)
 
         async def confirm() -> None:
-            if (await authenticate()).principal.account_id != visitor.principal.account_id:
+            if not secret and visitor.account is not None:
+                await rooms.check_still(visitor)
+            elif (await authenticate()).principal.account_id != visitor.principal.account_id:
                 raise e.TokenInvalid
 
         return caller, confirm

@@ -151,12 +151,18 @@ CLIENTS: dict[str, Client] = {
 
 
 def claude_code_command(endpoint: str, token: str = "") -> str:
-    """The command that tells Claude Code of the hub, in every project."""
+    """The commands that tell Claude Code of the hub, in every project, and sign in if need be."""
     # `--header` takes all that follows it, so it comes last.
     header = ["--header", f"Authorization: Bearer {token}"] if token else []
-    return shlex.join(
+    adding = shlex.join(
         ["claude", "mcp", "add", "--scope", "user", "--transport", "http", NAME, endpoint, *header]
     )
+    return adding if token else f"{adding}\nclaude mcp login {NAME}"
+
+
+def codex_command(endpoint: str) -> str:
+    """The command that tells Codex of the hub, and signs in."""
+    return shlex.join(["codex", "mcp", "add", NAME, "--url", endpoint])
 
 
 def vscode_command(endpoint: str, token: str = "") -> str:

@@ -11,11 +11,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from folkmoot.accounts.passkeys import has_passkeys
 from folkmoot.core.entity import Entity
-from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
+from folkmoot.web.clients import CLIENTS, claude_code_command, codex_command, vscode_command
 from folkmoot.web.discovery import Discovery, Installable, Shell
 from folkmoot.web.documentation import Documentation
 from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, PageFrame, fill, ring, source
@@ -102,9 +103,16 @@ NOT_BELOW = (
     "Its operator can give it a host name of its own."
 )
 """Why a hub that a proxy has below a path serves no inbox: other programs share its origin."""
-OWN_INBOX = (
-    '<li><h2>Read your mail here</h2><p>This browser is signed in as you: <a href="/inbox">open '
-    "your inbox</a>.</p></li>"
+PASSKEY = (
+    "<li><h2>Make a passkey</h2><p>You sign in with it from now on: with your fingerprint, your "
+    "face or the PIN of this device. Make it within ten minutes, in this browser.</p>"
+    '<p><a class="button" href="/account?passkey">Make a passkey</a></p>'
+    '<p>Then <a href="/inbox">open your inbox</a>.</p></li>'
+)
+NO_PASSKEY = (
+    '<li><h2>Save your token</h2><p>This browser is signed in as you: <a href="/inbox">open your '
+    "inbox</a>. Passkeys need https, and this page came without it. To sign in later, you need the "
+    "token below.</p></li>"
 )
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 OPERATORS_WORDS = (
@@ -192,6 +200,10 @@ class Pages(Entity, kw_only=True):
         return [
             Route("/", self.landing),
             *(Route(path, self.app) for path in APP),
+            Route("/authorize", self.authorize),
+            Route("/device", self.authorize),
+            Route("/connect/{ticket}", self.authorize),
+            Route("/oauth/callback", self.app),
             *(Route(f"/{name}", self.console) for name in CONSOLE),
             *(Route(f"/{name}/{{rest:path}}", self.console) for name in CONSOLE),
             Route("/invite/{code}", self.invite),
@@ -214,6 +226,20 @@ class Pages(Entity, kw_only=True):
     async def app(self, request: Request) -> Response:
         """The single page of mail and account; it finds out by itself who is signed in."""
         return self._built(self._app, request)
+
+    async def authorize(self, request: Request) -> Response:
+        """The same page, where a person lets an app use their account, or signs in to a server.
+
+        Passkeys need a name, so that whoever comes to 127.0.0.1 is sent on. The app compares what
+        it is told with the address it knows, which `resource` keeps.
+        """
+        url = request.url
+        if self.public_url or url.hostname != "127.0.0.1":
+            return self._built(self._app, request)
+        if url.path == "/authorize" and "resource" not in request.query_params:
+            url = url.include_query_params(resource=f"{self._base(request)}/mcp")
+        named = url.replace(hostname="localhost")
+        return RedirectResponse(str(named), 302, {"cache-control": "no-store"})
 
     async def console(self, request: Request) -> Response:
         """The console: the same page for everyone, it asks who is signed in."""
@@ -272,6 +298,7 @@ class Pages(Entity, kw_only=True):
             trusted=None,
             url=f"{endpoint}?token={token}" if token else endpoint,
             vscode_command=vscode_command(endpoint, token),
+            codex_command=codex_command(endpoint),
             **snippets,
         )
 
@@ -294,12 +321,18 @@ class Pages(Entity, kw_only=True):
             # Someone else may have been quicker.
             invitation = await look_up(self.invitations, code)
             return self._invite_page(request, code, invitation, joined, handle)
+        base = self._base(request)
+        endpoint, signed_in = f"{base}/mcp", joined.cookie and not self._path
+        passkeys = signed_in and has_passkeys(base)
         body = fill(
             self._bodies["invite_joined"],
             trusted={
-                "clients": self._clients(f"{self._base(request)}/mcp", joined.token),
-                "inbox": OWN_INBOX if joined.cookie and not self._path else "",
+                "clients": self._clients(endpoint, joined.token),
+                "signed_in": (PASSKEY if passkeys else NO_PASSKEY) if signed_in else "",
+                # Without a passkey the token is the only way in.
+                "opened": "" if passkeys else " open",
             },
+            endpoint=endpoint,
             handle=joined.handle,
             recovery_code=joined.recovery_code,
         )

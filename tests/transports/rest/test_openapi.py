@@ -56,12 +56,12 @@ async def test_every_path_of_the_document_is_served(hub):
     for operation in ENDPOINTS:
         path = path_of(operation.path)
         answer = await hub.stranger.ask(operation.method, path, b"{}")
-        expected = {"describe": 200, "getSession": 200, "signOut": 204}
+        expected = {"describe": 200, "getSession": 200, "signOut": 204, "beginSignIn": 403}
         if operation.id in expected:
             assert answer.status == expected[operation.id]
         else:
             code = answer.json()["error"]["code"]
-            assert code in {"authentication_required", "argument_invalid"}
+            assert code in {"authentication_required", "argument_invalid", "origin_not_allowed"}
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over():
@@ -116,6 +116,7 @@ def test_what_needs_no_token_says_so_and_nothing_else_does():
     assert public == {
         *("exchangeInvitation", "describe", "createAccount", "recoverAccount"),
         *("getSession", "signIn", "signInWithCode", "signOut"),
+        *("beginSignIn", "signInWithPasskey"),
     }
     for _, _, operation in described(MADE):
         assert ("security" in operation) == (operation["operationId"] in public)

@@ -110,7 +110,7 @@ async def browser(hub: House, ada: Asker) -> Browser:
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
 async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub, ada):
     browser = Browser(hub.port)
-    about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
+    about = ("handle", "display_name", "expires_at", "scope", "guest", "room", "company")
     assert await browser.get(SESSION) == {**dict.fromkeys(about), "registration": "open"}
     answer = await browser.ask("POST", SESSION, {"token": ada.token})
     assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}

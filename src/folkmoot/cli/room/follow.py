@@ -43,7 +43,7 @@ Output = TypeVar("Output")
 async def inside(room: str, who: Entrance) -> AsyncIterator[Room]:
     """The room, with someone in it; a connection that is lost comes back by itself."""
     try:
-        async with Room(who.hub, room=room, token=who.token) as entered:
+        async with Room(who.hub, room=room, token=who.source) as entered:
             yield entered
     except e.AuthenticationRequired:
         raise e.NotSignedIn(GUEST_UNKNOWN if who.guest else ACCOUNT_UNKNOWN) from None

@@ -14,10 +14,14 @@ from folkmoot.cli.commands import Command, WhenUsed, every, shown, with_options
 from folkmoot.cli.credentials import (
     AsOption,
     Keyring,
+    Login,
     UrlOption,
     checked_handle,
+    fresh,
     hub_at,
+    hub_for_login,
     read_keyring,
+    token_source,
 )
 from folkmoot.cli.options import (
     argument,
@@ -274,6 +278,7 @@ class Entrance(NamedTuple):
     name: str
     token: str
     guest: bool = False
+    login: Login | None = None
 
     def __repr__(self) -> str:
         # May end up in a traceback; the token must not.
@@ -282,7 +287,14 @@ class Entrance(NamedTuple):
     @property
     def client(self) -> HubClient:
         """A hub client with this account or guest pass."""
+        if self.login is not None:
+            return hub_for_login(self.login)
         return hub_at(self.hub, self.token, guest=self.guest)
+
+    @property
+    def source(self) -> str | Callable[[], str]:
+        """The token, or what gives the one of the moment."""
+        return self.token if self.login is None else token_source(self.login)
 
 
 def entrance(room: str | None, url: str | None, name: str | None) -> Entrance:
@@ -301,7 +313,8 @@ def entrance_from(
         if kept is None:
             raise
         return Entrance(kept.hub, kept.name, kept.credential, guest=True)
-    return Entrance(login.hub, login.handle, login.token)
+    login = fresh(login)
+    return Entrance(login.hub, login.handle, login.token, login=login)
 
 
 POLICY: Final = {

@@ -35,6 +35,8 @@ class HttpConnections(Entity):
     seconds: float
     describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None
     unix: str = ""
+    admits: Callable[[str], bool] | None = None
+    """Which addresses of the host can be connected to; all where nobody says."""
     _all: set[HttpConnection] = set()
     idle: list[HttpConnection] = []
     """Those that can be used again, the last one used last."""
@@ -131,6 +133,10 @@ class HttpConnections(Entity):
             transport, _ = await loop.create_unix_connection(lambda: connection, self.unix)
         else:
             found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+            if self.admits is not None:
+                found = [each for each in found if self.admits(str(each[4][0]))]
+            if not found:
+                raise HttpFailure("its address is not one of the public internet", unsent=True)
             reached = await aiohappyeyeballs.start_connection(
                 found, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1
             )

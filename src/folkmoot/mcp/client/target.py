@@ -9,7 +9,7 @@ import base64
 import ssl
 import uuid
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from folkmoot.mcp.client.url import HttpUrl
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from folkmoot.mcp.client.connection import HttpAnswer
@@ -39,12 +40,25 @@ Said: TypeAlias = Headers | dict[str, str]
 """The headers of a request, their names in lower case."""
 
 
+class TokenSource(Protocol):
+    """Whose token goes with every request to a server that wants one; both raise `ConsentNeeded`
+    where its person has to consent first.
+    """
+
+    async def token(self, refused: str = "") -> str:
+        """The token to show; another than the one that the server `refused`."""
+
+    def check_scope(self, challenges: Sequence[str]) -> None:
+        """Raise where the challenges of a refusal say that the token allows too little."""
+
+
 class HttpTarget:
     """An address and the connections to it; `async with` opens and closes them.
 
     No cookie is kept, no proxy is taken from the environment, and nothing follows a redirect to
     another origin. `headers` go with every request that does not name them itself. Answers tell of
     their connections if they are to be `described`. A server on a Unix socket is reached by `unix`.
+    Where `tokens` are shown to it, nothing follows any redirect.
     """
 
     def __init__(
@@ -57,6 +71,8 @@ class HttpTarget:
         answer_seconds: float | None = None,
         described: bool = True,
         unix: str = "",
+        admits: Callable[[str], bool] | None = None,
+        tokens: TokenSource | None = None,
     ) -> None:
         parsed = _parsed(url)
         own = [*DEFAULTS, *headers]
@@ -72,6 +88,8 @@ class HttpTarget:
         self._connect_seconds = connect_seconds
         self._describe = description if described else None
         self._unix = unix
+        self._admits = admits
+        self.tokens = tokens
         self.connections: HttpConnections | None = None
 
     async def __aenter__(self) -> Self:
@@ -81,6 +99,7 @@ class HttpTarget:
             seconds=self._connect_seconds,
             describe=self._describe,
             unix=self._unix,
+            admits=self._admits,
         )
         return self
 
@@ -97,13 +116,15 @@ class HttpTarget:
         *,
         url: HttpUrl | None = None,
         patience: float | None = None,
+        follow: bool = True,
     ) -> Asking:
         """One request to this origin, as a context that holds its answer.
 
-        `patience` bounds each silence of the server, in seconds. What goes wrong, also while the
+        `patience` bounds each silence of the server, in seconds. Where redirects are not to be
+        followed, one is an answer like any other. What goes wrong, also while the
         answer is read, leaves the context as a `CarryError`.
         """
-        return Asking(self, method, headers, body, url or self.url, patience)
+        return Asking(self, method, headers, body, url or self.url, patience, follow)
 
     def with_query(self, query: str) -> HttpUrl:
         """The address with what a client adds to its query."""
@@ -144,6 +165,7 @@ class Asking(Struct, eq=False):
     _body: bytes | None
     _url: HttpUrl
     _patience: float | None
+    _follow: bool = True
     _answer: HttpAnswer | None = None
 
     async def __aenter__(self) -> HttpAnswer:
@@ -157,11 +179,14 @@ class Asking(Struct, eq=False):
         if len(own) < len(headers):
             # One stands there twice.
             told = [*(pair for pair in target.defaults.items() if pair[0] not in own), *headers]
+        if target.tokens is not None:
+            return await self._shown(target.tokens, connections, told)
         try:
             for _ in range(MOST_REDIRECTS + 1):
                 head = head_of(method, url, told, body)
                 answer = await connections.ask(method, head, body, self._patience)
-                place = answer.headers.get("location") if answer.status in REDIRECTS else None
+                leads = self._follow and answer.status in REDIRECTS
+                place = answer.headers.get("location") if leads else None
                 if place is None:
                     self._answer = answer
                     return answer
@@ -170,6 +195,31 @@ class Asking(Struct, eq=False):
         except HttpFailure as error:
             raise target.failure_of(error) from None
         raise e.ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
+
+    async def _shown(
+        self, tokens: TokenSource, connections: HttpConnections, told: list[tuple[str, str]]
+    ) -> HttpAnswer:
+        """The answer to who shows a token; where it is refused, nothing was begun: to the next."""
+        others = [pair for pair in told if pair[0] != "authorization"]
+        token = ""
+        while True:
+            refused, token = token, await tokens.token(token)
+            named = [*others, ("authorization", f"Bearer {token}")]
+            try:
+                head = head_of(self._method, self._url, named, self._body)
+                answer = await connections.ask(self._method, head, self._body, self._patience)
+            except HttpFailure as error:
+                raise self._target.failure_of(error) from None
+            self._answer = answer
+            if answer.status == UNAUTHORIZED and not refused:
+                answer.close()
+                continue
+            if answer.status in REFUSED:
+                challenges = answer.headers.get_all("www-authenticate")
+                answer.close()
+                tokens.check_scope(challenges)
+                raise refusal_of(answer.status)
+            return answer
 
     async def __aexit__(
         self,
@@ -250,6 +300,8 @@ _REFUSALS: Final[dict[int, str]] = {
 TRY_AGAIN: Final = frozenset({408, 425, 429})
 SERVER_FAILED: Final = 500
 NOT_FOUND: Final = 404
+UNAUTHORIZED: Final = 401
+REFUSED: Final = frozenset({UNAUTHORIZED, 403})
 
 
 def may_recover(status: int) -> bool:

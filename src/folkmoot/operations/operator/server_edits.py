@@ -18,7 +18,7 @@ from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.limits import MAX_SERVER_TEXT
 from folkmoot.operations.operator.pasted import described
-from folkmoot.operations.rate_limits import GUESSES
+from folkmoot.operations.rate_limits import OWN_GUESSES
 from folkmoot.operations.records import leave_line
 from folkmoot.operations.row import (
     CONFIRMED,
@@ -296,7 +296,7 @@ SERVER_EDITS = (
         handler=test_server,
         secret=("text", "token"),
         effect="acts",
-        limits=(GUESSES,),
+        limits=OWN_GUESSES,
         errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
@@ -321,7 +321,7 @@ SERVER_EDITS = (
         handler=add_server,
         secret=("text", "token"),
         effect="acts",
-        limits=(GUESSES,),
+        limits=OWN_GUESSES,
         errors=(e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
@@ -345,7 +345,7 @@ SERVER_EDITS = (
         "gateway.edit_from_web, and a token given once more.",
         handler=remove_server,
         secret=("token",),
-        limits=(GUESSES,),
+        limits=OWN_GUESSES,
         errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.removed", by_service=True),

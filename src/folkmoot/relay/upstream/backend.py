@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from folkmoot.core import errors as e
 from folkmoot.core.session import Era
@@ -19,7 +21,14 @@ from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
-from folkmoot.relay.upstream.health import BackendHealth, given_up, named, retry_after, view_of
+from folkmoot.relay.upstream.health import (
+    BackendHealth,
+    conversations,
+    given_up,
+    named,
+    retry_after,
+    view_of,
+)
 from folkmoot.relay.upstream.links import (
     IDLE_SECONDS,
     STATE,
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.model import Inventory
+    from folkmoot.mcp.client.target import TokenSource
     from folkmoot.relay.upstream.model import BackendView
     from folkmoot.relay.upstream.requests import Offer
     from folkmoot.settings.backends import BackendSpec
@@ -48,13 +58,16 @@ WAIT_SECONDS: Final = 5.0
 ALIVE_SECONDS: Final = 5.0
 """How long a server may take to say that it is there, when there is a doubt."""
 MOST_PERSONS: Final = 64
-"""Links of all persons together, where each has their own."""
+MOST_SIGNED_IN: Final = 512
+"""Links of all persons together, where each has their own; the second where none is a process."""
 MOST_OFFERS: Final = 3
 """Links beside the first, for callers whose clients offer something else than it does."""
 UNUSABLE_SECONDS: Final = 30.0
 LONGEST_UNUSABLE: Final = 600.0
 """How long such a link that failed is not tried again, first and at most."""
 MOST_LOOKED_AT: Final = 4096
+SIGN_IN: Final = "Each person signs in to it, and nobody has used it yet."
+OWN_RESOURCES: Final = "Its resources are not listed: each person has their own."
 ADVICE: Final = (
     "Its tools ask questions in the middle of a call, which the stateless era does not have. "
     'Set era = "handshake" to let them ask clients of both eras.'
@@ -78,12 +91,17 @@ class LiveBackend:
         on_state: Callable[[str, str], None] = lambda _namespace, _state: None,
         environ: Mapping[str, str] | None = None,
         hidden: Callable[[], Iterable[str]] = tuple,
+        tokens: Callable[[str], TokenSource] | None = None,
+        recall: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.spec = spec
         self._on_inventory = on_inventory
         self._on_task = on_task
         environ = os.environ if environ is None else environ
-        self.connecting = Connecting(spec, clock, environ, hidden)
+        self.signs_in = spec.auth == "oauth"
+        """Whether each person signs in to it, so that the hub has no links of its own."""
+        self._recall = recall
+        self.connecting = Connecting(spec, clock, environ, hidden, tokens)
         self.health = BackendHealth(spec.namespace, clock, on_lost, self.connecting.told, on_state)
         self.tally = CallTally(clock)
         self.in_flight = 0
@@ -91,8 +109,10 @@ class LiveBackend:
         """How much each person has asked and waits for."""
         self.first_heard = asyncio.Event()
         """Set once its lists were delivered, or it could not be reached."""
+        self._apart = spec.per_user or (self.signs_in and not spec.shared)
+        """Whether each person has links of their own."""
         alive = min(spec.connect_seconds, ALIVE_SECONDS)
-        links = 1 if spec.per_user else spec.connections
+        links = 1 if spec.per_user else 0 if self.signs_in else spec.connections
         alone = spec.single and links == 1
         self.lines = [
             KeptConversation(self._opened, self._judge, alive, alone=alone) for _ in range(links)
@@ -148,12 +168,42 @@ class LiveBackend:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self.pool = self._pool(tasks, watching)
+                if self.signs_in:
+                    await self._await_people()
                 for line in self.lines:
                     tasks.create_task(line.run())
                 tasks.create_task(self.taking.listen())
                 tasks.create_task(self.taking.run())
         finally:
             self.pool = None
+
+    async def _await_people(self) -> None:
+        """List what was seen before, until someone signs in."""
+        self.health.become(BackendState.SIGN_IN, SIGN_IN)
+        self.health.on_lost(self.spec.namespace, SIGN_IN)
+        if self._recall is not None:
+            await self._recall(self.spec.namespace)
+        self.first_heard.set()
+
+    def signed_in(self, owner: str) -> None:
+        """Somebody has consented: a session at the server may be bound to what they had before.
+
+        Where nobody's link is open, the lists are read over theirs.
+        """
+        if self.pool is not None and self._watching is not None:
+            self.pool.drop(owner, drain=True)
+            if not self.pool.conversations:
+                self._watching.tasks.create_task(self._reach(owner))
+
+    async def _reach(self, owner: str) -> None:
+        with suppress(e.FolkmootError):
+            if self.pool is not None:
+                await self.pool.of(PoolKey(owner))
+
+    def signed_out(self, owner: str) -> None:
+        """Close the links of somebody whose consent is no more, at once."""
+        if self.signs_in and self.pool is not None:
+            self.pool.drop(owner, drain=False)
 
     async def request(self, wanted: UpstreamRequest) -> Response:
         """The server's answer; see `gateway.ports.Backend`.
@@ -180,7 +230,10 @@ class LiveBackend:
                 response = await self._ask(wanted)
         except (Unanswered, Late, e.FolkmootError) as error:
             refusal = given_up(self.spec.namespace, error, repeatable=wanted.repeatable)
-            self.tally.failed(refusal.message, refusal.code)
+            if isinstance(refusal, e.ConsentNeeded):
+                self.tally.outcomes[refusal.code] += 1
+            else:
+                self.tally.failed(refusal.message, refusal.code)
             raise refusal from None
         except asyncio.CancelledError:
             self.tally.cancelled()
@@ -199,9 +252,9 @@ class LiveBackend:
 
         Where each person has a link of their own, `person` says over whose.
         """
-        person = person if self.spec.per_user else ""
+        owner = self.spec.owner(person)
         reach = partial(self._conversation, UpstreamRequest(method="", params={}, person=person))
-        return await self._watch(Spot(person, uri), changed, reach)
+        return await self._watch(Spot(owner, uri), changed, reach)
 
     async def watch_task(
         self, own: str, changed: Callable[[], None], person: str
@@ -214,7 +267,7 @@ class LiveBackend:
             era=Era.STATELESS,
             tasks=True,
         )
-        spot = Spot(person if self.spec.per_user else "", own, TASK_IDS)
+        spot = Spot(self.spec.owner(person), own, TASK_IDS)
         return await self._watch(spot, changed, partial(self._for_tasks, about))
 
     async def _watch(
@@ -261,24 +314,26 @@ class LiveBackend:
         known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
             return known
-        pool, person = self.pool, wanted.person if self.spec.per_user else ""
+        pool, person = self.pool, self.spec.owner(wanted.person)
         if pool is not None and wanted.era is not None:
-            first = await self._first()
+            first = await self._first(person)
             offer = self._offer(wanted, first)
             if offer is not None:
                 number = 0 if self.spec.url or person else next(self._turns) % len(self.lines)
                 try:
                     return await pool.of(PoolKey(person, offer, number))
+                except e.ConsentNeeded:
+                    raise
                 except e.ServerAnswerInvalid:
                     # To try again would be to start a program in vain.
                     self._one_era = not self.spec.url
                 except e.FolkmootError:
                     # Not as the caller's client would speak to it, and yet better than not at all.
                     pass
-            elif not person:
+            elif not person or self.signs_in:
                 return first
-        if pool is None or not person:
-            return await self._first()
+        if pool is None or not person or self.signs_in:
+            return await self._first(person)
         if self.state in REFUSING:
             raise self._unavailable()
         return await pool.of(PoolKey(person))
@@ -298,11 +353,13 @@ class LiveBackend:
         offer = offer_of(wanted.capabilities)
         return offer if stateless or offer != EVERYTHING else None
 
-    async def _first(self) -> BackendConversation:
-        """The least busy of the conversations that are always there.
+    async def _first(self, owner: str = "") -> BackendConversation:
+        """The least busy of the conversations that are always there; its owner's if none is.
 
         Waits for a while where there is none, unless the server failed too often.
         """
+        if self.signs_in and self.pool is not None:
+            return await self.pool.of(PoolKey(owner))
         if self.health.state is BackendState.UP and len(self.lines) == 1:
             only = self.lines[0].conversation
             if only is not None and only.usable:
@@ -322,19 +379,21 @@ class LiveBackend:
             await self.health.changed(left)
 
     async def _primary(self) -> BackendConversation:
-        """The hub's own conversation, once open."""
+        """The hub's own conversation, once open; or somebody's, where it has none."""
         while True:
-            for line in self.lines:
-                if line.conversation is not None and not line.conversation.ended.is_set():
-                    return line.conversation
+            for conversation in conversations(self, own=not self.signs_in):
+                if not conversation.ended.is_set():
+                    return conversation
             await self.health.changed(3600)
 
     @asynccontextmanager
-    async def _opened(self, *, shake: bool = False) -> AsyncIterator[BackendConversation]:
+    async def _opened(
+        self, *, shake: bool = False, owner: str = ""
+    ) -> AsyncIterator[BackendConversation]:
         async with BackendConversation.opened(
-            self.connecting.link,
+            partial(self.connecting.link, owner),
             seconds=self.spec.connect_seconds,
-            one_client=self.spec.per_user,
+            one_client=self._apart,
             # Over HTTP a server that fails one request is there for the next.
             shake=shake and not self.spec.url,
             era=self.connecting.era,
@@ -346,14 +405,16 @@ class LiveBackend:
     @asynccontextmanager
     async def _opened_for(self, key: PoolKey) -> AsyncIterator[BackendConversation]:
         if key.offer is None:
-            async with self._opened() as conversation:
+            async with self._opened(owner=key.person) as conversation:
+                if self.signs_in:
+                    self.health.become(BackendState.UP)
                 yield conversation
             return
         seconds = self.spec.connect_seconds
         async with BackendConversation.opened(
-            self.connecting.link,
+            partial(self.connecting.link, key.person),
             seconds=min(seconds, WAIT_SECONDS) if self.spec.url else seconds,
-            one_client=self.spec.per_user,
+            one_client=self._apart,
             era=Era.HANDSHAKE,
             offer=key.offer,
         ) as conversation:
@@ -361,10 +422,11 @@ class LiveBackend:
             yield conversation
 
     def _pool(self, tasks: asyncio.TaskGroup, watching: BackendWatches) -> Pool:
+        most = MOST_SIGNED_IN if self.signs_in else MOST_PERSONS
         return Pool(
             tasks,
             self._opened_for,
-            most=MOST_PERSONS if self.spec.per_user else max(MOST_OFFERS, len(self.lines)),
+            most=most if self._apart else max(MOST_OFFERS, len(self.lines)),
             alive_seconds=self._alive_seconds,
             retry_after=retry_after_failures,
             needed=lambda key: key.offer is None and watching.watched_by(key.person),
@@ -389,6 +451,10 @@ class LiveBackend:
         self.health.become(state, tried[0].why)
 
     async def _deliver(self, inventory: Inventory) -> None:
+        if self.signs_in and self._apart and inventory.resources:
+            # What one person has there is nothing for the lists of others.
+            faults = (*inventory.faults, OWN_RESOURCES)
+            inventory = replace(inventory, resources=(), faults=faults)
         try:
             await self._on_inventory(self.spec.namespace, inventory)
         finally:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.client.connect import Kind
     from folkmoot.mcp.client.link import ServerLink
     from folkmoot.mcp.client.stdio import StdioLink
+    from folkmoot.mcp.client.target import TokenSource
     from folkmoot.settings.backends import BackendSpec
 
 LIMITS: Final = Limits(message_bytes=16 * 1024 * 1024, nesting=256, values=250_000)
@@ -44,6 +45,8 @@ class Connecting(Entity):
     environ: Mapping[str, str]
     hidden: Callable[[], Iterable[str]] = tuple
     """The hub's own files, which no sandbox shows."""
+    tokens: Callable[[str], TokenSource] | None = None
+    """Whose tokens go with the requests of a link, by its owner; None where none are shown."""
     _found: Kind | None = None
     until: Callable[[], float] | None = None
     """Until when a process of it may run at the moment, by `boot_time`; None for ever."""
@@ -87,11 +90,14 @@ class Connecting(Entity):
         return f"{why} It wrote: {words}" if why and words else why
 
     @asynccontextmanager
-    async def link(self) -> AsyncIterator[ServerLink]:
-        """One link, open while entered. Nothing goes with it but what the settings name."""
+    async def link(self, owner: str = "") -> AsyncIterator[ServerLink]:
+        """One link, open while entered.
+
+        Nothing goes with it but what the settings name, and the token of its owner.
+        """
         BACKEND.set(self.spec.namespace)
         if self.spec.url:
-            async with self._web_link() as link:
+            async with self._web_link(owner) as link:
                 yield link
             return
         from folkmoot.mcp.client.stdio import StdioLink
@@ -126,7 +132,7 @@ class Connecting(Entity):
                 link.extend(self.until())
 
     @asynccontextmanager
-    async def _web_link(self) -> AsyncIterator[ServerLink]:
+    async def _web_link(self, owner: str) -> AsyncIterator[ServerLink]:
         from folkmoot.mcp.client.connect import detect
         from folkmoot.mcp.client.http import BackendLink
         from folkmoot.mcp.client.oldsse import OldSseLink
@@ -138,6 +144,7 @@ class Connecting(Entity):
             headers=headers_of(spec.headers, self.environ),
             connect_seconds=spec.connect_seconds,
             described=False,
+            tokens=None if self.tokens is None else self.tokens(owner),
         ) as target:
             kind = self._found = self._kind or await detect(target)
             making: ServerLink

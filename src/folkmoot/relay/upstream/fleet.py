@@ -16,9 +16,13 @@ from msgspec.structs import replace
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.session import Era
+from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.trial import TestReport
+from folkmoot.mcp.client.target import UNAUTHORIZED
+from folkmoot.relay.upstream.authorization import find
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
+from folkmoot.relay.upstream.consents import PersonTokens
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.links import wait_after
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.history import ServerHistory
-    from folkmoot.gateway.model import Inventory
+    from folkmoot.relay.upstream.consents import Consents
     from folkmoot.relay.upstream.nodes import BackendNodes
     from folkmoot.settings.backends import BackendSpec
 
@@ -51,6 +55,9 @@ LINKING: Final = (
     "network",
     "env",
     "headers",
+    "auth",
+    "trusted_issuers",
+    "shared",
     "transport",
     "era",
     "connect_seconds",
@@ -72,6 +79,8 @@ class Fleet(Entity):
     environ: Mapping[str, str] | None = None
     hidden: Callable[[], Iterable[str]] = tuple
     """The hub's own files, which no sandbox shows."""
+    consents: Consents | None = None
+    """Whose tokens go with the links of servers that want their own sign-in."""
     backends: dict[str, LiveBackend] = {}
     _tasks: asyncio.TaskGroup | None = None
     _running: dict[str, asyncio.Task[None]] = {}
@@ -81,6 +90,16 @@ class Fleet(Entity):
 
     def __post_init__(self) -> None:
         self._environ = os.environ if self.environ is None else self.environ
+        if self.consents is not None:
+            self.consents.on_change = self._consent_changed
+
+    def _consent_changed(self, namespace: str, owner: str, change: str) -> None:
+        for backend in self.backends.values():
+            if namespace in ("*", backend.spec.namespace):
+                if change == "consented":
+                    backend.signed_in(owner)
+                elif change == "removed":
+                    backend.signed_out(owner)
 
     def share(self, nodes: BackendNodes) -> None:
         """Have some servers linked by one node for all, as their settings say."""
@@ -187,15 +206,22 @@ class Fleet(Entity):
         why, inventory, advice = "", None, ""
         progress("connecting")
         try:
-            async with BackendConversation.opened(
-                connecting.link, seconds=spec.connect_seconds, era=connecting.era
-            ) as conversation:
-                progress("reading")
-                inventory = await drain(conversation, seconds=spec.call_seconds)
-            if inventory.stateless:
-                advice = await era_advice(connecting, spec, inventory)
+            if spec.auth == "oauth":
+                # What it offers shows once somebody has signed in.
+                found, _ = await find(spec)
+                inventory, advice = Inventory(), f"People sign in to it at {found.issuer}."
+            else:
+                async with BackendConversation.opened(
+                    connecting.link, seconds=spec.connect_seconds, era=connecting.era
+                ) as conversation:
+                    progress("reading")
+                    inventory = await drain(conversation, seconds=spec.call_seconds)
+                if inventory.stateless:
+                    advice = await era_advice(connecting, spec, inventory)
         except e.FolkmootError as error:
             why = error.message
+            if error.data.get("status") == UNAUTHORIZED:
+                why += ' If people are to sign in to it, set auth = "oauth".'
         except Unanswered as error:
             why = error.why.message
         report = TestReport(
@@ -213,6 +239,9 @@ class Fleet(Entity):
         make: Callable[..., LiveBackend] = LiveBackend
         if spec.single and self._nodes is not None:
             make = partial(SingleBackend, nodes=self._nodes)
+        if spec.auth == "oauth" and self.consents is not None:
+            tokens = partial(PersonTokens, self.consents, spec.namespace)
+            make = partial(make, tokens=tokens, recall=self.gateway.recall)
         backend = make(
             spec,
             self.clock,

@@ -134,8 +134,13 @@ def for_callers(why: str) -> str:
     return _ADDRESS.sub("another address", _OUR_ADDRESS.sub("", why))
 
 
-def given_up(namespace: str, error: Exception, *, repeatable: bool) -> e.GatewayError:
+def given_up(namespace: str, error: Exception, *, repeatable: bool) -> e.FolkmootError:
     """The error for the caller; `repeatable` says that repeating the call is safe."""
+    why = error.why if isinstance(error, Unanswered) else error
+    if isinstance(why, e.ConsentNeeded):
+        return why
+    if isinstance(why, e.SignInRefused):
+        return e.BackendFailed(named(namespace, f"cannot do this: {why.message}"))
     if isinstance(error, Late):
         return e.BackendTimeout(
             named(namespace, f"did not answer within {error.seconds:.3g} seconds. {IN_DOUBT}")
@@ -209,10 +214,10 @@ def era_of(lists: Inventory) -> str:
     return "stateless" if lists.stateless else "handshake"
 
 
-def conversations(backend: LiveBackend) -> list[BackendConversation]:
-    """Everything that is open to a server."""
+def conversations(backend: LiveBackend, *, own: bool = False) -> list[BackendConversation]:
+    """Everything that is open to a server, or what is the hub's own of it."""
     kept = [line.conversation for line in backend.lines if line.conversation is not None]
-    return kept if backend.pool is None else [*kept, *backend.pool.conversations]
+    return kept if own or backend.pool is None else [*kept, *backend.pool.conversations]
 
 
 def retry_after(backend: LiveBackend) -> float | None:

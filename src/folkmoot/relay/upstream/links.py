@@ -219,6 +219,22 @@ class Pool(Entity):
             if not own.closing:
                 await own.settled(self.alive_seconds)
 
+    def drop(self, person: str, *, drain: bool) -> None:
+        """Close what is open for a person: at once, or when nobody uses it any more.
+
+        What failed for them before may succeed now.
+        """
+        self._failures = {key: each for key, each in self._failures.items() if key.person != person}
+        for key, own in list(self._own.items()):
+            if key.person != person or (drain and own.conversation is None):
+                continue
+            del self._own[key]
+            if drain and own.conversation is not None:
+                own.conversation.replace()
+                own.conversation.leave()
+            else:
+                own.close()
+
     def _begin(self, key: PoolKey) -> _Own:
         failures, until = self._failures.get(key, (0, 0.0))
         wait = until - self._loop.time()
@@ -251,6 +267,9 @@ class Pool(Entity):
                 own.settle()
                 if conversation.over is None and conversation.replaced:
                     await conversation.drained(DRAIN_SECONDS)
+        except e.ConsentNeeded as error:
+            # The server is there, and lets others in.
+            own.fail(error)
         except e.FolkmootError as error:
             self._failed(key, own, error)
         except Exception:
@@ -344,15 +363,17 @@ STATE: Final = "requestState"
 TASK_ID: Final = "taskId"
 
 
-class Affinity(Entity):
-    """By the state that the server gave, which comes back with the input; or by the task's id."""
+Remembered: TypeAlias = OrderedDict[tuple[str, str], ReferenceType["BackendConversation"]]
 
-    _states: OrderedDict[str, ReferenceType[BackendConversation]] = field(
-        default_factory=OrderedDict
-    )
-    _tasks: OrderedDict[str, ReferenceType[BackendConversation]] = field(
-        default_factory=OrderedDict
-    )
+
+class Affinity(Entity):
+    """By the state that the server gave, which comes back with the input; or by the task's id.
+
+    Both are good for their person alone.
+    """
+
+    _states: Remembered = field(default_factory=OrderedDict)
+    _tasks: Remembered = field(default_factory=OrderedDict)
 
     def note(
         self, wanted: UpstreamRequest, response: Response, conversation: BackendConversation
@@ -361,11 +382,12 @@ class Affinity(Entity):
         result = response.result
         if type(result) is not dict:
             return
-        _remember(self._states, result.get(STATE), conversation)
+        person = wanted.person
+        _remember(self._states, person, result.get(STATE), conversation)
         if wanted.method == TOOLS_CALL:
             plain = result if result.get("resultType") == AS_TASK else {}
             task = members_of(result.get(AS_TASK)) if wanted.tasks else plain
-            _remember(self._tasks, task.get(TASK_ID), conversation)
+            _remember(self._tasks, person, task.get(TASK_ID), conversation)
 
     def of(self, wanted: UpstreamRequest) -> BackendConversation | None:
         """The conversation that a repeated call, or a request about a task, belongs to."""
@@ -374,16 +396,14 @@ class Affinity(Entity):
         about_task = wanted.tasks and wanted.method != TOOLS_CALL
         table, key = (self._tasks, TASK_ID) if about_task else (self._states, STATE)
         named = params.get(key)
-        known = table.get(named) if type(named) is str else None
+        known = table.get((wanted.person, named)) if type(named) is str else None
         return None if known is None else known()
 
 
 def _remember(
-    table: OrderedDict[str, ReferenceType[BackendConversation]],
-    named: Any,
-    conversation: BackendConversation,
+    table: Remembered, person: str, named: Any, conversation: BackendConversation
 ) -> None:
     if type(named) is str:
-        table[named] = ref(conversation)
+        table[person, named] = ref(conversation)
         if len(table) > MOST:
             table.popitem(last=False)

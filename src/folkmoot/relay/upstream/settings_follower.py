@@ -166,12 +166,11 @@ def compared(before: Loaded, now: Loaded, running: Settings) -> ReloadReport:
 
 def different(one: Settings, other: Settings) -> list[str]:
     """The paths of changed settings, except those that are followed."""
-
-    def value(settings: Settings, path: str) -> Any:
-        section, _, name = path.rpartition(".")
-        return getattr(getattr(settings, section) if section else settings, name)
-
-    return [path for path in FIELDS if path not in LIVE and value(one, path) != value(other, path)]
+    return [
+        path
+        for path, field in FIELDS.items()
+        if path not in LIVE and field.value_in(one) != field.value_in(other)
+    ]
 
 
 def stamp(path: Path) -> Stamp:

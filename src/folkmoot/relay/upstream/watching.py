@@ -31,6 +31,8 @@ EVERY_SECONDS: Final = 0.1
 LISTEN_SECONDS: Final = 10.0
 """How long a server may take to agree to tell of changes."""
 
+NOT_REACHED: Final = (e.GatewayError, e.ConsentNeeded)
+
 Changed: TypeAlias = Callable[[], None]
 Reach: TypeAlias = Callable[[], Awaitable["Announcer"]]
 """Reaches what announces changes; a `GatewayError` says why there is none."""
@@ -82,7 +84,7 @@ class Watch(Entity):
             except Exception:
                 logger.exception("a change of a resource could not be announced")
 
-    def settle(self, error: e.GatewayError | None) -> None:
+    def settle(self, error: e.FolkmootError | None) -> None:
         """Let those who wait for the server to agree know."""
         if self.begun.done():
             return
@@ -157,7 +159,7 @@ class BackendWatches(Entity):
                         listen.close()
                 failures += 1
                 await asyncio.sleep(wait_after(failures))
-        except e.GatewayError as error:
+        except NOT_REACHED as error:
             watch.settle(error)
         finally:
             watch.settle(e.BackendFailed("The backend was stopped."))
@@ -169,7 +171,7 @@ class BackendWatches(Entity):
             conversation = await reach()
             wanted = {key.member: [key.named]}
             listen = await conversation.listen(wanted, watch.tell, LISTEN_SECONDS)
-        except e.GatewayError:
+        except NOT_REACHED:
             if watch.begun.done():
                 return None
             raise

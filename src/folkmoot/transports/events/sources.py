@@ -14,6 +14,7 @@ from folkmoot.core.events import (
     ACCOUNTS,
     AUDIT,
     BACKENDS,
+    CONSENTS,
     CONTACTS,
     GRANTS,
     HELD,
@@ -60,6 +61,12 @@ def contacts(event: Event) -> Iterator[Told]:
 def tokens(event: Event) -> Iterator[Told]:
     """A token more or less."""
     yield rows.TOKENS_CHANGED, rows.TokensChanged(event.data["id"], event.data["change"])
+
+
+def connections(event: Event) -> Iterator[Told]:
+    """A sign-in at a server behind the hub."""
+    told = rows.ConnectionsChanged(event.data["namespace"], event.data["change"])
+    yield rows.CONNECTIONS_CHANGED, told
 
 
 def lists(event: Event) -> Iterator[Told]:
@@ -124,6 +131,7 @@ OWN: Final[dict[str, Source]] = {
     SENT: sent,
     CONTACTS: contacts,
     TOKENS: tokens,
+    CONSENTS: connections,
 }
 """What an account hears of itself: of each pattern, the subject that ends with its id."""
 EVERYONES: Final[dict[str, Source]] = {BACKENDS: lists, SETTINGS: lists}

@@ -67,7 +67,7 @@ class HubEvents(Entity):
         return Following(
             principal=visitor.principal,
             id=visitor.principal.account_id,
-            credential_id=credential.id,
+            credential_id=credential.lasting_id,
             is_account=visitor.account is not None,
             operator=caller.operator or scope(visitor.principal.scope).has(OPERATE),
             expires_in=None if ends is None else ends - self.clock.now(),
@@ -182,7 +182,7 @@ class EventStreams(Entity):
         """A follower, its reader, and what is written first.
 
         It goes on after the event with this id if its stream is kept and was opened with the same
-        credential; else it begins anew, and is told that events may be missing.
+        credential, of the same scope; else it begins anew, and is told that events may be missing.
         """
         own = self._own.get(who.id)
         if own is not None and last_event_id:
@@ -225,7 +225,11 @@ class EventStreams(Entity):
         follower = own.followers.get(stream)
         if follower is None or follower.ended or stream.done:
             return None
-        if follower.who.credential_id != who.credential_id or follower.who.operator != who.operator:
+        # Two access tokens of one grant may have different scopes.
+        before, opened_with = follower.who, follower.who.credential_id
+        if before.principal.scope != who.principal.scope or before.operator != who.operator:
+            return None
+        if opened_with != who.credential_id:
             return None
         return follower, follower.attach(after)
 

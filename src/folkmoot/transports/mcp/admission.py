@@ -19,6 +19,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core import errors as e
+from folkmoot.core.oauth import challenges, scopes
+from folkmoot.core.oauth.metadata import resource_metadata_url
 from folkmoot.mcp.wire import (
     APPS_EXTENSION,
     CAPABILITIES_KEY,
@@ -35,7 +37,7 @@ from folkmoot.mcp.wire import (
 )
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL
-from folkmoot.transports.answers import JsonResponse, challenge
+from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.limits import MAX_DECLARATION_BYTES, MAX_DECLARED_MEMBER
 
 if TYPE_CHECKING:
@@ -200,7 +202,7 @@ def answer_invalid(
     asked = read_message(body or b"")
     error = exchange.refusal
     if asked is None:
-        return unauthorized(None, error)
+        return unauthorized(None, error, exchange.caller.base_url)
     if asked.method == TOOLS_CALL and is_public(asked.params, catalogue):
         return None
     told: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.id}
@@ -211,7 +213,7 @@ def answer_invalid(
     if not exchange.handshake and exchange.own_token and asked.method in CONNECTING:
         return None
     if not exchange.handshake or (exchange.session is None and asked.method != INITIALIZE):
-        return unauthorized(asked.id, error)
+        return unauthorized(asked.id, error, exchange.caller.base_url)
     if asked.method in PASSED or not asked.method or asked.id is UNSET:
         return None
     if asked.method == TOOLS_CALL:
@@ -222,14 +224,39 @@ def answer_invalid(
     return JsonResponse(told)
 
 
-def unauthorized(message_id: str | int | UnsetType | None, error: e.TokenRefused) -> Response:
-    """The refusal of a request that no session has opened a way for."""
+def answer_stranger(
+    exchange: Exchange, body: bytes | None, catalogue: ToolCatalogue, *, always: bool
+) -> Response | None:
+    """The answer to a request without a token that asks its client to sign in; None for none.
+
+    Clients look for that where a stream would begin. Where that is `always` so, everything is
+    refused but what makes them an account.
+    """
+    base = exchange.caller.base_url
+    if exchange.scope["method"] != "POST":
+        listens = exchange.listens and exchange.session is None
+        return unauthorized(None, e.AuthenticationRequired(), base) if listens else None
+    asked = read_message(body or b"") if always else None
+    if asked is None or (asked.method == TOOLS_CALL and is_public(asked.params, catalogue)):
+        return None
+    return unauthorized(asked.id, e.AuthenticationRequired(), base)
+
+
+def unauthorized(
+    message_id: str | int | UnsetType | None, error: e.FolkmootError, base: str
+) -> Response:
+    """The refusal of a request that no session has opened a way for, and where to sign in."""
     told = {
         "jsonrpc": "2.0",
         "id": None if message_id is UNSET else message_id,
         "error": error.as_jsonrpc(),
     }
-    return JsonResponse(told, error.http, {"www-authenticate": challenge(error)})
+    challenge = challenges.challenge(
+        resource_metadata_url(f"{base}/mcp"),
+        " ".join(scopes.DEFAULT),
+        challenges.INVALID_TOKEN if isinstance(error, e.TokenRefused) else "",
+    )
+    return JsonResponse(told, error.http, {"www-authenticate": challenge})
 
 
 def read_message(body: bytes) -> PartialMessage | None:

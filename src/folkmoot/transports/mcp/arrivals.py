@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
+from folkmoot.accounts.credentials import ACCESS_INVALID, OF_APPS, hash_bearer, hash_grant
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.policy import NOBODY
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-    from folkmoot.accounts import Accounts, Credential
+    from folkmoot.accounts import Accounts, Credential, Identity
     from folkmoot.mcp.server.heads import Head
     from folkmoot.names import NameStyle
     from folkmoot.transports.address import Addresses
@@ -62,7 +63,7 @@ class Exchange(Struct, kw_only=True, eq=False):
     head: Head
     """The headers of the request, by one look at them."""
     shown_hash: str = ""
-    """The hash of the token that the request shows, valid or not."""
+    """The hash of the token that the request shows, valid or not; for an app that of its grant."""
     credential: Credential | None = None
     """What authenticated the caller; None when nobody is."""
     handshake: bool = False
@@ -86,12 +87,15 @@ class Exchange(Struct, kw_only=True, eq=False):
     @property
     def refusal(self) -> e.TokenRefused:
         """What is told of a token that is not valid."""
-        return e.AccountSuspended() if self.suspended else e.TokenInvalid()
+        if self.suspended:
+            return e.AccountSuspended()
+        of_app = self.credential is not None and self.credential.is_access
+        return e.TokenInvalid(ACCESS_INVALID if of_app else "")
 
     @property
     def credential_id(self) -> str:
-        """The id of what authenticated the caller; empty when nobody is."""
-        return "" if self.credential is None else self.credential.id
+        """The id of what authenticated the caller, for an app its grant; empty when nobody is."""
+        return "" if self.credential is None else self.credential.lasting_id
 
     @property
     def leaving(self) -> asyncio.Event:
@@ -151,6 +155,10 @@ class ShownToken(Struct, frozen=True, gc=False):
     """The hash of the token, valid or not; empty for none."""
     is_own: bool = False
     """Whether it looks like a token of a hub."""
+    is_bearer: bool = False
+    """Whether it has the form of what opens an account: no other secret does it here."""
+    is_apps: bool = False
+    """Whether it looks like a token of an app."""
 
 
 def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownToken:
@@ -164,14 +172,27 @@ def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownTo
     if last is not None and compare_digest(last.written, written) and not head.twice:
         return last
     query = read_query(scope)
-    if authorization is not None or len(query.tokens) > 1:
-        token = read_token(scope, query.tokens)
-    else:
-        token = next(iter(query.tokens), "")
-    shown = ShownToken(written, query, hash_shown(token), token.startswith(OWN_BEGINS))
+    token = read_token(scope, query.tokens)
+    shown = ShownToken(
+        written,
+        query,
+        hash_shown(token),
+        is_own=token.startswith(OWN_BEGINS),
+        is_bearer=hash_bearer(token) is not None,
+        is_apps=token.startswith(OF_APPS),
+    )
     if peer is not None and not head.twice:
         peer.shown = shown
     return shown
+
+
+def check_app(identity: Identity | None) -> Credential:
+    """The access token of an app; one that is not valid is refused."""
+    if identity is None or identity.account is None:
+        raise e.TokenInvalid(ACCESS_INVALID)
+    if identity.account.suspended_at is not None:
+        raise e.AccountSuspended
+    return identity.credential
 
 
 def hash_shown(token: str) -> str:
@@ -211,8 +232,12 @@ class Arrivals(Entity, kw_only=True):
         peer: ConnectionPeer | None = scope.get(PEER)
         shown = read_shown(scope, head, peer)
         query, shown_hash = shown.query, shown.token_hash
-        identity = await self._authentication.by_hash(shown_hash) if shown_hash else None
-        shown_id = "" if identity is None else identity.credential.id
+        identity = await self._authentication.by_hash(shown_hash) if shown.is_bearer else None
+        if shown.is_apps:
+            # Before its session is looked for: a client whose session is not found drops that, and
+            # one that is not authorized gets its next token.
+            shown_hash = hash_grant(check_app(identity).lasting_id)
+        shown_id = "" if identity is None else identity.credential.lasting_id
         session_id, version = head.first.get(SESSION), head.first.get(VERSION_BYTES)
         # Whoever names no version speaks one of the eras that know sessions.
         handshake = version is None or version in HANDSHAKE
@@ -252,17 +277,14 @@ class Arrivals(Entity, kw_only=True):
                 self.sessions.leave(session)
             raise
         credential = identity.credential if identity is not None and account is not None else None
-        url = self.public_url
-        if not url:
-            url = f"{scope['scheme']}://{head.first.get(b'host', b'').decode('latin-1')}"
         caller = Caller(
             account=account,
             principal=NOBODY if identity is None or account is None else identity.principal,
             address=address,
-            base_url=url,
+            base_url=self.base_url(scope),
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
             signed_in=is_bound and account is not None,
-            confirm=partial(self._confirm, "" if credential is None else credential.id),
+            confirm=partial(self._confirm, credential),
         )
         if credential is not None:
             caller.credential_id = credential.parent_id or credential.id
@@ -287,8 +309,20 @@ class Arrivals(Entity, kw_only=True):
             search=query.search,
         )
 
-    async def _confirm(self, credential_id: str) -> bool:
-        return await self.accounts.still_valid(credential_id) is not None
+    def base_url(self, scope: Scope) -> str:
+        """What whoever asks has reached the hub at."""
+        if self.public_url:
+            return self.public_url
+        host = head_of(scope).first.get(b"host", b"").decode("latin-1")
+        return f"{scope['scheme']}://{host}"
+
+    async def _confirm(self, credential: Credential | None) -> bool:
+        lasting_id = "" if credential is None else credential.lasting_id
+        if await self.accounts.still_valid(lasting_id) is not None:
+            return True
+        if credential is not None and credential.is_access:
+            raise e.TokenInvalid(ACCESS_INVALID)
+        return False
 
     async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""

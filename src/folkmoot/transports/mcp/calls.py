@@ -70,16 +70,15 @@ class OpenCall(Interruptible, eq=False):
         left.discard(self)
         if not left:
             del self._calls[self._owner]
-        exchange: Exchange = self._asked.caller
-        if exchange.session is not None:
-            exchange.session.calls -= 1
+        if (session := self.exchange.session) is not None:
+            session.calls -= 1
         super().__exit__(kind, *rest)
 
     @property
-    def credential_id(self) -> str:
-        """The id of what authenticated the caller; empty when nobody is."""
+    def exchange(self) -> Exchange:
+        """The request that it is a part of."""
         exchange: Exchange = self._asked.caller
-        return exchange.credential_id
+        return exchange
 
     def stop(self, why: Exception | None = None) -> None:
         """Have it end now, and be answered with why if there is anyone to hear that."""
@@ -192,13 +191,13 @@ class RunningCalls(Entity):
         changed = read_change(event)
         if changed.ends_tokens:
             for call in tuple(self._open.get(changed.id, ())):
-                call.stop(e.TokenInvalid())
+                call.stop(call.exchange.refusal)
 
     def credential_ended(self, event: Event) -> None:
         """End the calls that were made with a credential that is good no more."""
         for call in tuple(self._open.get(event.data["account"], ())):
-            if call.credential_id == about(event):
-                call.stop(e.TokenInvalid())
+            if call.exchange.credential_id == about(event):
+                call.stop(call.exchange.refusal)
 
     def give_up(self, why: e.FolkmootError) -> None:
         """End every call there is, and say why."""

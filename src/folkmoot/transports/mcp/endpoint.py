@@ -30,7 +30,13 @@ from folkmoot.transports.limits import (
     MAX_DECLARATION_BYTES,
     SESSION_CHECK_SECONDS,
 )
-from folkmoot.transports.mcp.admission import answer_invalid, reduce_declared
+from folkmoot.transports.mcp.admission import (
+    answer_invalid,
+    answer_stranger,
+    read_message,
+    reduce_declared,
+    unauthorized,
+)
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.forwarding import MISDIRECTED, NOT_HERE, ForwardOutcome
@@ -42,6 +48,7 @@ from folkmoot.transports.mcp.stored_sessions import StoredSessions
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
@@ -87,6 +94,8 @@ class McpEndpoint(Entity, kw_only=True):
     hosts: Hosts
     addresses: Addresses
     public_url: str = ""
+    challenges: bool = False
+    """Whether a client without a token is asked to sign in when it connects."""
     drain_seconds: float = 0.0
     options: McpSettings
     sessions_per_account: int = 0
@@ -219,8 +228,8 @@ class McpEndpoint(Entity, kw_only=True):
                     return
             changes = self._changes
             exchange = await self._arrivals.exchange(scope)
-        except e.RequestError as error:
-            await refused(error)(scope, receive, send)
+        except (e.RequestError, e.TokenRefused) as error:
+            await self._refused(error, scope, body)(scope, receive, send)
             return
         except SessionElsewhere as elsewhere:
             found = await self._seek(elsewhere, scope, body, receive, send, tapped=tapped)
@@ -236,6 +245,14 @@ class McpEndpoint(Entity, kw_only=True):
         finally:
             if exchange.session is not None:
                 self._sessions.leave(exchange.session)
+
+    def _refused(self, error: e.FolkmootError, scope: Scope, body: bytes | None) -> Response:
+        """The answer where it is not even known who asks."""
+        if not isinstance(error, e.TokenRefused):
+            return refused(error)
+        asked = read_message(body or b"")
+        base = self._arrivals.base_url(scope)
+        return unauthorized(None if asked is None else asked.id, error, base)
 
     async def _seek(
         self,
@@ -269,8 +286,8 @@ class McpEndpoint(Entity, kw_only=True):
                 except SessionElsewhere as still:
                     elsewhere = still
             raise e.SessionNotFound(SESSION_ENDED)
-        except (e.RequestError, e.CarryError) as error:
-            await refused(error)(scope, receive, send)
+        except (e.RequestError, e.CarryError, e.TokenRefused) as error:
+            await self._refused(error, scope, body)(scope, receive, send)
         return None
 
     async def _serve_rest(
@@ -309,6 +326,8 @@ class McpEndpoint(Entity, kw_only=True):
             refusal = None
             if exchange.token_invalid:
                 refusal = answer_invalid(exchange, body, self.catalogue)
+            elif exchange.credential is None:
+                refusal = answer_stranger(exchange, body, self.catalogue, always=self.challenges)
             if refusal is None and body is not None:
                 try:
                     # Of a short message nothing is too long, and it is read where it is served.
@@ -418,7 +437,7 @@ class McpEndpoint(Entity, kw_only=True):
 
 def end(exchange: Exchange) -> None:
     """End an exchange whose token is valid no more."""
-    exchange.ending = e.TokenInvalid()
+    exchange.ending = exchange.refusal
     exchange.caller.leaving.set()
 
 

@@ -33,7 +33,9 @@ class Claims(Struct, array_like=True, frozen=True):
     born: int
     """When it was made, in seconds since the epoch."""
     shown: bytes
-    """The hash of the token that was shown when the session was opened; empty for none."""
+    """The hash of the token that was shown when the session was opened, for an app that of its
+    grant; empty for none.
+    """
     version: str = ""
     capabilities: bytes = b""
     """As JSON; empty where they are too long for an id."""

@@ -1,8 +1,9 @@
 """The sessions of the handshake era and their accounts.
 
-A session belongs to the token it was opened with. One that was opened without a token, or with one
-that is not valid, is nobody's until `msg/register` or `msg/recover` succeeds in it: then it is that
-account's for as long as the token that was made there is. A session that is not in this table opens
+A session belongs to the token it was opened with; that of an app belongs to the app's grant, and
+goes on with its next access token. One that was opened without a token, or with one that is not
+valid, is nobody's until `msg/register` or `msg/recover` succeeds in it: then it is that account's
+for as long as the token that was made there is. A session that is not in this table opens
 nothing.
 """
 
@@ -39,7 +40,9 @@ SESSION_ENDED = (
 class McpSession(HandshakeSession, eq=False):
     id: str
     shown_hash: str
-    """The hash of what was shown when it was opened, valid or not; empty for nothing."""
+    """The hash of what was shown when it was opened, valid or not; for an app that of its grant;
+    empty for nothing.
+    """
     used_at: float
     credential_id: str = ""
     """What its requests are authenticated by; empty when it is nobody's."""

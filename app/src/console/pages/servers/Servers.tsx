@@ -18,6 +18,7 @@ import { pathTo, place, setQuery } from "../../router";
 import { operates } from "../../session";
 import { AddServer } from "./AddServer";
 import { milliseconds, SERVER_EVENTS, type ServerView, sum, viewOf } from "./hub";
+import { useSignIns } from "./SignIn";
 import { State, Why } from "./State";
 
 /** How often numbers are read again that nothing tells of. */
@@ -73,6 +74,7 @@ interface AllTableProps {
 
 function AllTable({ views, history, adding }: AllTableProps) {
   const [sought, setSought] = useState("");
+  const signIn = useSignIns();
   if (!views.length) {
     return adding ? null : (
       <Empty title="There are no servers yet.">
@@ -91,6 +93,7 @@ function AllTable({ views, history, adding }: AllTableProps) {
         <div>
           <State state={it.state} />
           {it.state !== "up" && <Why why={it.why} retryAfter={it.retry_after} />}
+          {signIn(it.namespace)}
         </div>
       ),
     },
@@ -151,6 +154,7 @@ function Latency({ of, view }: { of: hub.ServerHistory | undefined; view: Server
 
 function Mine() {
   const load = useLoad<hub.MyServers>("/v1/me/servers", ["tools.changed"]);
+  const signIn = useSignIns();
   const columns: readonly Column<hub.MyServer>[] = [
     {
       head: "Server",
@@ -166,6 +170,7 @@ function Mine() {
         <div>
           <State state={it.state} />
           <Why why={it.why} />
+          {signIn(it.namespace)}
         </div>
       ),
     },

@@ -7,6 +7,7 @@ const STATES: Record<string, { word: string; tone: string }> = {
   starting: { word: "Starting", tone: "" },
   down: { word: "Down", tone: "bad" },
   broken: { word: "Failing", tone: "bad" },
+  sign_in: { word: "Sign in to use", tone: "" },
   off: { word: "Off", tone: "" },
 };
 
