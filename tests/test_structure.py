@@ -21,7 +21,7 @@ MOST = {
     "accounts": 3_282,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_561,
+    "cli": 10_563,
     "client": 3_690,
     "cluster": 1_187,
     "core": 4_129,

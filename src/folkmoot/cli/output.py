@@ -37,6 +37,9 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 def complain(*messages: str, kind: str = "error") -> None:
     """Messages on stderr, a line each, with the program's name in front."""
+    for handler in logging.getLogger().handlers:
+        # A hub's log is written by a thread: what was logged before this stands before it.
+        handler.flush()
     label = f"{PROGRAM}: {kind}:"
     if coloured(sys.stderr):
         label = typer.style(label, fg="red" if kind == "error" else "yellow", bold=True)
