@@ -119,7 +119,8 @@ async def protected(memory: Memory) -> AsyncIterator[str]:
         token = get_access_token()
         return memory.people[token.token] if token is not None else "nobody's"
 
-    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+    # Settings of the log would stay with the process and silence what other tests look for.
+    config = uvicorn.Config(server.streamable_http_app(), log_config=None, access_log=False)
     running = uvicorn.Server(config)
     task = asyncio.create_task(running.serve([listening]))
     try:
