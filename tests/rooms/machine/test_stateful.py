@@ -399,6 +399,8 @@ class RoomRules(RuleBasedStateMachine):
         allowed = whom in self.here and whom not in (name, OWNER) and self.may(name, "kick")
         if self.say(name, kick(whom), allowed=allowed):
             self._gone(whom)
+            # What they gave ends with them.
+            self.given = [one for one in self.given if one.granter != whom]
             self.paused.discard(whom)
             self.looped.discard(whom)
             for one in self.proposed.values():
