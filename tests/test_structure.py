@@ -41,7 +41,7 @@ MOST = {
     "transports": 8_000,
     "web": 847,
 }
-MOST_TESTS = 85_934
+MOST_TESTS = 85_935
 
 
 def code_lines(text: str) -> int:

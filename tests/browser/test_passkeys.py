@@ -57,6 +57,8 @@ class Device(Web):
 
     def enters_again(self):
         """Sign in anew in this browser."""
+        # A page that is open would ask on without its cookie, and complain.
+        self.page.goto("about:blank")
         self.context.clear_cookies()
         self.page.goto(f"{self.hub}/sign-in")
         self.enter()
