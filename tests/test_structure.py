@@ -41,7 +41,7 @@ MOST = {
     "transports": 8_000,
     "web": 847,
 }
-MOST_TESTS = 85_935
+MOST_TESTS = 85_936
 
 
 def code_lines(text: str) -> int:

@@ -33,6 +33,8 @@ class Device(Web):
     """A page in a browser that has an authenticator of its own."""
 
     def __init__(self, desk, hub, path="/sign-in", **options):
+        # axe would look at a button while its colour changes.
+        options = {"reduced_motion": "reduce", **options}
         super().__init__(desk, hub, path, real_time=True, **options)
         self.tools = self.context.new_cdp_session(self.page)
         self.tools.send("WebAuthn.enable")
