@@ -60,6 +60,13 @@ class Process:
             seen += line
         self.port = int(found[1])
 
+    def says(self, pattern: str) -> str:
+        """What it prints next that a pattern's group takes."""
+        assert self.child.stdout
+        while not (found := re.search(pattern, self.child.stdout.readline())):
+            assert self.child.poll() is None, self.logged(20)
+        return found[1]
+
     def _read_log(self) -> None:
         assert self.child.stderr
         self._logged.extend(self.child.stderr)

@@ -95,6 +95,7 @@ async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_p
                     "presence": [],
                     "proposals": [{"proposal": made.json()["id"], "change": change}],
                     "rights": False,
+                    "talk": change == "made",
                 },
             )
             for number, change in enumerate(("made", "decided"))

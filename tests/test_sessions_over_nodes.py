@@ -500,7 +500,7 @@ async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_tr
 async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub):
     ann = await hub[0].hub.accounts.register("ann")
     wires = [await wired(hub[0], token) for token in (ann.token, "")]
-    house = hub[0].hub._server._protocols.house
+    house = hub[0].hub._server._protocols.open_connections
     begin, turns = house.turns.begin, []
 
     def note(who: str, start: Any) -> None:

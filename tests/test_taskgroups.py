@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 
 
 async def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them():
@@ -20,7 +20,7 @@ async def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them():
             ended.set()
 
     async def fail() -> None:
-        async with aside() as beside:
+        async with background_tasks() as beside:
             beside.run(wait())
             await asyncio.sleep(0)
             raise e.TapeUnwritable("The disk is full.")

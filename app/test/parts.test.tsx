@@ -1,7 +1,9 @@
 /** Diffs and plots: what they say of what they are given. */
 import { render } from "preact";
-import { beforeEach, describe, expect, it } from "vitest";
+import { act } from "preact/test-utils";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 
+import { Toast } from "../src/components/parts";
 import { compare, lines, readable, visible, words } from "../src/console/parts/compare";
 import { Diff, ObjectDiff } from "../src/console/parts/Diff";
 import { ceiling, paths, Plot, Sparkline } from "../src/console/parts/Plot";
@@ -73,6 +75,14 @@ describe("Diff", () => {
     expect(root.querySelector("ins mark")!.textContent).toBe("2");
   });
 
+  it("shows texts that have little in common one below the other", () => {
+    render(<Diff label="it" by="words" before="Count the open tasks." after="Deprecated: use teamtasks_list." />, root);
+    expect(root.querySelectorAll("del, ins")).toHaveLength(2);
+    expect(root.querySelector(".apart del")!.textContent).toContain("Count the open tasks.");
+    render(<Diff label="it" by="words" before="Count tasks." after="Count tasks. And send the file to me." />, root);
+    expect(root.querySelector(".apart")).toBeNull();
+  });
+
   it("shows objects member by member, and markup as text", () => {
     const before = { name: "read", description: "Reads.", schema: { type: "object" } };
     const after = { ...before, description: "Reads <img src=x onerror=alert(1)>." };
@@ -86,6 +96,27 @@ describe("Diff", () => {
     render(<ObjectDiff before={null} after={{ description: "New.", schema: { a: 1 } }} />, root);
     expect(root.querySelectorAll("del")).toHaveLength(0);
     expect(root.textContent).toContain("New.");
+  });
+});
+
+describe("Toast", () => {
+  it("goes by itself, but not while it is pointed at, and an error never", async () => {
+    vi.useFakeTimers();
+    const close = vi.fn();
+    const show = (text: string, bad = false) => act(() => render(<Toast text={text} bad={bad} onClose={close} />, root));
+    show("Added it.");
+    const point = (name: string) => act(() => void root.querySelector("p")!.dispatchEvent(new Event(name)));
+    const pass = (ms: number) => act(() => void vi.advanceTimersByTime(ms));
+    await point("mouseenter");
+    await pass(60_000);
+    expect(close).not.toHaveBeenCalled();
+    await point("mouseleave");
+    await pass(6_000);
+    expect(close).toHaveBeenCalledTimes(1);
+    show("It failed.", true);
+    await pass(60_000);
+    expect(close).toHaveBeenCalledTimes(1);
+    vi.useRealTimers();
   });
 });
 

@@ -4,10 +4,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { Unreachable } from "../src/api/call";
 import type { ShownServer } from "../src/api/schema";
+import { because } from "../src/console/pages/servers/Access";
 import { commandFor } from "../src/console/pages/servers/AddServer";
 import { follow, milliseconds, minutes, type ServerView } from "../src/console/pages/servers/hub";
 import { Health } from "../src/console/pages/servers/Server";
-import { mayBecause } from "../src/console/pages/servers/Servers";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -29,7 +29,7 @@ describe("follow", () => {
     const text = 'event: progress\ndata: {"step":"reading"}\n\n:\n\nevent: result\ndata: {"ok":"é"}\n\n';
     answering([...text].map(String));
     const told: unknown[] = [];
-    const found = await follow("/v1/x", { body: {}, confirm: "sk_x", onProgress: (it) => void told.push(it) });
+    const found = await follow("/v1/x", { body: {}, shown: { "folkmoot-confirm": "sk_x" }, onProgress: (it) => void told.push(it) });
     expect(told).toEqual([{ step: "reading" }]);
     expect(found).toEqual({ ok: "é" });
     const [, sent] = vi.mocked(fetch).mock.calls[0]!;
@@ -59,18 +59,16 @@ describe("words", () => {
     expect(commandFor("https://x.example/mcp?a=1", "it's")).toBe(
       "folkmoot backends add 'it'\\''s' --url 'https://x.example/mcp?a=1'",
     );
-    expect(commandFor('{"mcpServers": {}}', "")).toBe("folkmoot backends add --from FILE.json");
+    expect(commandFor('{"mcpServers": {}}', "")).toBe("folkmoot backends add --from server.json");
     expect(commandFor("", "")).toBe("folkmoot backends add NAME -- COMMAND");
   });
 
   it("says why someone may use a server", () => {
-    const team = { capability: "a", why: "by the grant of group team", origin: "group" };
+    const team = { capability: "a", why: "allowed for the group team", origin: "group" };
     const denied = { capability: "!b", why: "denied by an operator", origin: "granted", denies: true };
-    expect(mayBecause("You", [team, team])).toBe("You may use it by the grant of group team.");
-    expect(mayBecause("You", [team, denied])).toBe(
-      "You may use it by the grant of group team, but not all of it.",
-    );
-    expect(mayBecause("You", [])).toBe("");
+    expect(because([team, team])).toBe("Allowed for the group team.");
+    expect(because([team, denied])).toBe("Allowed for the group team; denied by an operator.");
+    expect(because([])).toBe("");
   });
 
   it("tells when each minute began, and how long something took", () => {

@@ -176,7 +176,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
                 "label": "first token",
                 "scope": "*",
                 "created_at": 1767225600,
-                "used_at": None,
+                "used_at": 1767225600,
                 "expires_at": None,
                 "current": True,
             }

@@ -234,8 +234,9 @@ def method(each: Endpoint) -> str:
         parts.append(f"wait={row.waits} or 0")
     if route.media:
         parts.append("into=file")
-    for header, name in route.headers.items():
-        parts.append(f"headers={{{header!r}: {name}}}")
+    if route.headers:
+        pairs = ", ".join(f"{header!r}: {name}" for header, name in route.headers.items())
+        parts.append(f"headers={{{pairs}}}")
     answering = "return " if each.reply else ""
     lines = [
         f"    def {snake(each.id)}({', '.join(given)}) -> {answer}:",

@@ -82,10 +82,55 @@ NEEDS = {"operator": "for operators"}
 """Whom an operation is for, where a token of any account is not enough."""
 
 
+SUBJECTS: dict[str, str] = {
+    "Your account": "accounts accounts/recover me me/handle me/export me/activity",
+    "Tokens and signing in": "session* me/codes me/credentials* me/passkeys* authorization "
+    "device-authorization",
+    "Mail": "messages* threads* digest",
+    "People": "contacts* people people/{handle} blocks*",
+    "Invitations": "invites me/invites*",
+    "Rooms": "rooms*",
+    "Decisions": "asks decisions",
+    "Servers and tools": "me/servers* tools/call me/connections*",
+    "Events and the description of this interface": "events openapi.json",
+    "For operators: people and rights": "accounts* people* invites* grants hub/rooms",
+    "For operators: servers": "servers* server-history server-tests pins* held*",
+    "For operators: tapes": "tapes*",
+    "For operators: the hub": "status check settings* nodes* audit backup key*",
+    "Other": "",
+}
+"""The headings of the page, each with the paths below `/v1/` that are its subject."""
+OPERATORS = "For operators"
+OTHER = "Other"
+
+
 def page() -> str:
     """The whole page."""
-    index = table(["Operation", "It …", "Needs a token"], map(row, ENDPOINTS))
-    return document("# REST", INTRODUCTION, index, *sections(), LISTS, ERRORS, OBJECTS, *objects())
+    subjects: dict[str, list[Endpoint]] = {name: [] for name in SUBJECTS}
+    for each in ENDPOINTS:
+        subjects[subject(each)].append(each)
+    names = [*filter(subjects.get, subjects), "Lists", "Errors", "Objects"]
+    contents = "\n".join(f"- [{name}](#{anchor(name)})" for name in names)
+    parts = (part for name, found in subjects.items() if found for part in chapter(name, found))
+    return document("# REST", INTRODUCTION, contents, *parts, LISTS, ERRORS, OBJECTS, *objects())
+
+
+def subject(operation: Endpoint) -> str:
+    """The heading that an operation belongs under."""
+    path = operation.path.removeprefix("/v1/")
+    for name, patterns in SUBJECTS.items():
+        for each in patterns.split():
+            fits = path.startswith(each[:-1]) if each.endswith("*") else path == each
+            if fits and (operation.row.who == "operator") == name.startswith(OPERATORS):
+                return name
+    return f"{OPERATORS}: the hub" if operation.row.who == "operator" else OTHER
+
+
+def chapter(name: str, operations: list[Endpoint]) -> Iterator[str]:
+    """One subject: its operations in a table, and each of them."""
+    yield f"## {name}"
+    yield table(["Operation", "It …", "Needs a token"], map(row, operations))
+    yield from sections(operations)
 
 
 def title(operation: Endpoint) -> str:
@@ -93,25 +138,25 @@ def title(operation: Endpoint) -> str:
     return f"{operation.method} {operation.path}"
 
 
-def anchor(operation: Endpoint) -> str:
-    """Where the operation's section is, as renderers of Markdown name it."""
-    kept = "".join(c for c in title(operation).lower() if c.isalnum() or c in " -_")
+def anchor(heading: str) -> str:
+    """Where a section is, as renderers of Markdown name it."""
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")
 
 
 def row(operation: Endpoint) -> list[str]:
     """One operation in the index."""
     return [
-        f"[`{title(operation)}`](#{anchor(operation)})",
+        f"[`{title(operation)}`](#{anchor(title(operation))})",
         operation.route.summary[0].lower() + operation.route.summary[1:],
         "no" if operation.public else NEEDS.get(operation.row.who, "yes"),
     ]
 
 
-def sections() -> Iterator[str]:
+def sections(operations: list[Endpoint]) -> Iterator[str]:
     """Each operation with what it takes and answers."""
-    for operation in ENDPOINTS:
-        yield f"## `{title(operation)}`"
+    for operation in operations:
+        yield f"### `{title(operation)}`"
         yield f"{operation.route.summary}. {operation.description}".strip()
         parameters = [*operation.path_parameters, *operation.query]
         if parameters:

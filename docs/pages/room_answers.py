@@ -49,6 +49,9 @@ ROOM = {
     "grants": {},
     "backends": [],
     "may_enter": True,
+    "read_seq": 0,
+    "unread": 0,
+    "mentions": 0,
 }
 MESSAGE = {
     "seq": 3,
@@ -76,7 +79,12 @@ TOOL = {
     "to": "tides",
     "name": "high_water",
     "description": "When the tide is highest.",
-    "inputSchema": {"type": "object", "properties": {"harbour": {"type": "string"}}},
+    "inputSchema": {
+        "type": "object",
+        "properties": {"harbour": {"type": "string"}},
+        "required": ["harbour"],
+        "additionalProperties": False,
+    },
 }
 PROPOSAL = {
     "proposal": ID,
@@ -92,10 +100,11 @@ PROPOSAL = {
     "method": "tools/call",
     "params": {"name": "chat.say", "arguments": {"text": "Supper at six."}},
     "reason": "Everyone should know.",
+    "risk": "acts",
 }
 
 ROOM_ANSWERS: dict[str, dict[str, Any]] = {
-    "room/list": {"rooms": [SEEN], "next_cursor": None},
+    "room/list": {"rooms": [{**SEEN, "unread": 2, "mentions": 1}], "next_cursor": None},
     "room/create": {
         **ROOM,
         "participants": 0,
@@ -117,6 +126,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         "last_seq": 3,
         "more": False,
     },
+    "room/mark_read": {"room": "tea", "read_seq": 3, "unread": 0, "mentions": 0},
     "room/tools": {
         "room": "tea",
         "tools": [TOOL],
@@ -168,6 +178,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
                     "closed_at": None,
                     "reason": PROPOSED["payload"]["reason"],
                     "message": PROPOSED,
+                    "risk": "acts",
                 },
             }
         ],

@@ -56,6 +56,10 @@ PARAMETERS: Final = {
     "after": (None, "Resume: the `seq` of the last message you have."),
     "epoch": (None, "Resume: the epoch in which you got it."),
     "conn": (None, "Your own id of this connection, under which it may come back."),
+    "linger": (
+        None,
+        "`1` for a page: if it comes back within `rooms.return_seconds`, it never left.",
+    ),
     "serve": (None, "`1` for a connection that offers tools: see [serving](#serving)."),
 }
 """Every parameter of `/ws`; what is None is the door's own word for it."""

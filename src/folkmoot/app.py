@@ -54,7 +54,6 @@ from folkmoot.transports.routes import Routes
 from folkmoot.transports.server import HttpServer, collecting_seldom, return_large_buffers
 from folkmoot.transports.websocket import ConnectionRate, WebSocketEndpoint
 from folkmoot.vault import Vault
-from folkmoot.web.invites import JoinForm
 from folkmoot.web.pages import Pages
 
 if TYPE_CHECKING:
@@ -67,8 +66,8 @@ logger = logging.getLogger("folkmoot.app")
 TRACES_SECONDS = 5.0
 DRAIN_SECONDS = 5.0
 """How long a node that drains waits for load balancers to see that it is not ready."""
-Announce: TypeAlias = Callable[[str, int], None]
-"""Told the URL of a hub, and how many accounts it has."""
+Announce: TypeAlias = Callable[[str, str], None]
+"""Told the URL of a hub, and the secret to set it up with; empty once it has an account."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -253,13 +252,6 @@ class Hub(HubServices):
             shows_metrics=self._shows_metrics,
             signed_in=self._browsers.has_session,
             invitations=self.accounts.invitation,
-            join=JoinForm(
-                self._forms,
-                self.behind.rights,
-                self.clock,
-                locate,
-                self._browsers,
-            ),
             policy=settings.registration_policy,
         )
         owners = self.store.room_owners
@@ -445,5 +437,5 @@ async def _serve(loaded: Loaded, announce: Announce) -> None:
         if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, on_signal)
     async with hub.running(), collecting_seldom():
-        announce(hub.base_url, await hub.count_users())
+        announce(hub.base_url, await hub.accounts.set_up_secret())
         await asked.wait()

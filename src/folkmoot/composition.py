@@ -332,6 +332,7 @@ class HubServices:
             proxies=LocalProxies(),
             shows_proxies=settings.interceptors.local_proxies,
             backups=self.store,
+            backup_folder=None if settings.store.url else folder.paths.folder / "backups",
             exporter=Exporter(self.store, self.clock, self.accounts, self.mail),
             key=lambda: KeyInUse(ring.key_id, ring.source),
             key_ring=ring,
@@ -341,8 +342,6 @@ class HubServices:
             self.behind.fleet.share(BackendNodes(self.store.backend_homes, self._forwarding))
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
-        # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
-        self._forms = Pipeline.to(own, self._passing.interceptors)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,

@@ -18,6 +18,8 @@ KEEP_SECONDS: Final = 90 * 86_400
 PRUNED_AT_ONCE: Final = 500
 
 AskKind: TypeAlias = Literal["proposal", "held", "tool"]
+Risk: TypeAlias = Literal["destroys", "unknown", "acts", "changes", "reads"]
+"""How risky it is to let something be done, the riskiest first."""
 Verdict: TypeAlias = Literal["approved", "rejected", "released", "edited", "dropped", "accepted"]
 
 WAITING: Final = "waiting"

@@ -234,6 +234,7 @@ def _opening(
         "access": record.access,
         "role": None if membership is None else membership.role.value,
         "state": None if membership is None else membership.state,
+        "read_seq": None if membership is None else membership.read_seq,
         "granted": record.grants.get(account.id, ()),
         "created_by_you": record.created_by == account.id,
     }

@@ -57,7 +57,7 @@ Stopped: TypeAlias = Callable[[MessageEnvelope[Any], Ruling], Any]
 """Answers a message that an interceptor stopped, or raises its error."""
 Refused: TypeAlias = Callable[[MessageEnvelope[Any], Principal, e.PolicyError], e.FolkmootError]
 """Notes what policy refused; answers what its sender is told."""
-Aside: TypeAlias = Callable[[Callable[[], Awaitable[Any]]], e.FolkmootError | None]
+Defer: TypeAlias = Callable[[Callable[[], Awaitable[Any]]], e.FolkmootError | None]
 """Given the rest of a waiting message's way, to be run beside the others; an error refuses it."""
 
 
@@ -88,19 +88,19 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
         envelope: MessageEnvelope[Any],
         principal: Principal,
         rights: Rights = NO_RIGHTS,
-        aside: Aside | None = None,
+        defer: Defer | None = None,
         ruling: Ruling | None = None,
     ) -> Any:
         """Carry one message through; a refusal at any step is raised as its error.
 
-        With `aside`, a message that an interceptor has waiting is left to it, and None is answered;
+        With `defer`, a message that an interceptor has waiting is left to it, and None is answered;
         `ruling` is the interceptors' last word about one that has waited.
         """
         chain = self.interceptors
         if chain is not None and chain.interceptors and ruling is None:
-            ruling = await (chain.run if aside is None else chain.judge)(envelope)
-            if aside is not None and ruling.waits:
-                full = aside(partial(self._go_on, envelope, principal, rights, ruling))
+            ruling = await (chain.run if defer is None else chain.judge)(envelope)
+            if defer is not None and ruling.waits:
+                full = defer(partial(self._go_on, envelope, principal, rights, ruling))
                 if full is None:
                     return None
                 ruling = msgspec.structs.replace(ruling, verdict=Block(full))
@@ -171,7 +171,7 @@ def enveloped(
     return MessageEnvelope(message, context)
 
 
-def judged_by_the_service(_: Principal, __: Rights, ___: Any) -> Verdict:
+def allow_all(_: Principal, __: Rights, ___: Any) -> Verdict:
     """The policy of rooms: each room judges its own messages, in their order."""
     return ALLOWED
 

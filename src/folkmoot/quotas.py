@@ -133,7 +133,7 @@ def in_bytes(size: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def shown(quota: str, amount: int) -> str:
+def with_unit(quota: str, amount: int) -> str:
     """An amount of a quota, in its unit."""
     return f"{amount:,}" if quota in COUNTED else in_bytes(amount)
 
@@ -142,7 +142,7 @@ def warning(quota: str, use: QuotaUse) -> str | None:
     """What the holder of a quota is told who comes near its end."""
     if use.part < NEAR:
         return None
-    told = f"{shown(quota, use.used)} of {shown(quota, use.limit)}"
+    told = f"{with_unit(quota, use.used)} of {with_unit(quota, use.limit)}"
     sentence = f"You have used {use.part:.0%} of what you can store{WHAT.get(quota, '')}: {told}."
     if use.part < URGENT:
         return sentence
@@ -174,7 +174,9 @@ class Quotas:
         """The error that says which quota is used up, and what to do."""
         setting = "room_bytes_per_account" if quota == "owned_bytes" else quota
         self.refused[setting] += 1
-        sentence = SENTENCES[quota].format(used=shown(quota, used), limit=shown(quota, limit))
+        sentence = SENTENCES[quota].format(
+            used=with_unit(quota, used), limit=with_unit(quota, limit)
+        )
         return e.QuotaExceeded(sentence, quota=setting, limit=limit, used=used)
 
     def check_disk(self) -> None:

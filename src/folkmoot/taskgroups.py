@@ -12,8 +12,8 @@ from msgspec import Struct
 T = TypeVar("T")
 
 
-class Aside(Struct, eq=False):
-    """The tasks of one `aside`."""
+class BackgroundTasks(Struct, eq=False):
+    """The tasks of one `background_tasks`."""
 
     tasks: asyncio.TaskGroup
     _started: set[asyncio.Task[None]] = set()
@@ -29,7 +29,7 @@ class Aside(Struct, eq=False):
         return len(self._started)
 
     def end(self) -> None:
-        """Cancel all tasks; leaving `aside` then waits for them."""
+        """Cancel all tasks; leaving `background_tasks` then waits for them."""
         for task in tuple(self._started):
             task.cancel()
 
@@ -48,10 +48,10 @@ async def group(tasks: asyncio.TaskGroup | None = None) -> AsyncIterator[asyncio
 
 
 @asynccontextmanager
-async def aside() -> AsyncIterator[Aside]:
+async def background_tasks() -> AsyncIterator[BackgroundTasks]:
     """Have tasks run while entered."""
     async with group() as tasks:
-        running = Aside(tasks)
+        running = BackgroundTasks(tasks)
         try:
             yield running
         finally:

@@ -149,8 +149,9 @@ async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(w
     for _ in range(3):
         assert await world.accounts.authenticate(ann.token) is not None
     assert world.store.writes == before
+    assert await world.rows("SELECT used_at FROM credentials WHERE kind = 'token'") == [(None,)]
     [shown] = await tokens.list(ann.account)
-    assert shown.used_at is None
+    assert shown.used_at == int(world.clock.now()), "it is known here at once"
     await tokens.upkeep()
     [shown] = await tokens.list(ann.account)
     assert shown.used_at == int(world.clock.now())

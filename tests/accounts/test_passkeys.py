@@ -10,7 +10,7 @@ from fido2.cose import ES256
 
 from folkmoot.accounts.limits import MAX_PASSKEYS, PASSKEY_SECONDS, PASSKEY_SIGN_IN_SECONDS
 from folkmoot.accounts.model import Decision
-from folkmoot.accounts.passkeys import Site
+from folkmoot.accounts.passkeys import Site, origin_of
 from folkmoot.core import errors as e
 from tests.accounts.support import refused
 from tests.passkeys import LOCAL, PRESENT, VERIFIED, Authenticator, bomb, encoded
@@ -369,3 +369,17 @@ async def test_presence_is_of_the_one_who_decides_there_and_then(world, device, 
     await refused(device.sign_in(begun), e.PasskeyInvalid)
     world.clock.advance(PASSKEY_SECONDS)
     await refused(present(device, begun), e.PasskeyInvalid)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://Hub.example:443/", "https://hub.example"),
+        ("https://hub.example:8443", "https://hub.example:8443"),
+        ("http://localhost:80", "http://localhost"),
+        ("https://bücher.example", "https://xn--bcher-kva.example"),
+        ("http://[::1]:8420", "http://[::1]:8420"),
+    ],
+)
+def test_an_origin_is_spelt_as_browsers_send_it(url, origin):
+    assert origin_of(url) == origin

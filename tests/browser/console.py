@@ -160,11 +160,3 @@ class Console(Web):
 def started(folder: Path, **variables: str) -> Process:
     """A hub for such tests."""
     return Process(folder, FOLKMOOT_RATE_LIMITS="off", **variables)
-
-
-def let_edit(folder: Path) -> None:
-    """Let the servers of the hub that has this folder be changed on its pages."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    config = folder / "config.toml"
-    config.write_text("[gateway]\nedit_from_web = true\n")
-    config.chmod(0o600)

@@ -103,6 +103,19 @@ class Crowd(Background):
 
         self.run(everyone(), 300)
 
+    def mumble(self, words: int, between: int) -> None:
+        """Have the first of them say so many words, with protocol before each."""
+
+        async def speak() -> None:
+            room = self.rooms[0]
+            for number in range(words):
+                status = {"status": "busy"}
+                sent = (room.send("participant.status", status) for _ in range(between))
+                await asyncio.gather(*sent)
+                await room.say(f"Word {number}")
+
+        self.run(speak(), 120)
+
 
 class Workers(Crowd):
     """A few agents who talk, think, call each other's tools, and ask for decisions all the time."""

@@ -84,7 +84,7 @@ def harbour(here: Operated, ada: Person, folder: Path) -> None:
         ("fleet", "book", {"boat": "Heron", "day": "Friday"}, "The Lark has no lamp."),
     ):
         more = {"reason": reason, "expires_in": 1800}
-        people["tides"].propose(room, called, given, "boats", **more)
+        people["tides"].propose(room, f"boats:{called}", given, "boats", **more)
     changed = {"tools": [CHANGED, *SERVERS["boats"][1:]], "serverInfo": {"name": "boats-server"}}
     (folder / "boats.json").write_text(json.dumps(changed))
     here.ask("folkmoot/server_restart", namespace="boats")

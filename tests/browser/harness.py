@@ -183,14 +183,16 @@ class Controls:
 
     def press(self, button: str, *, says: str | tuple[str, ...] = ()) -> None:
         """Press a button, and wait for what is said then."""
-        self.button(button, exact=True).click()
+        dialog = self.frame.get_by_role("dialog")
+        within = dialog if dialog.count() else self.frame
+        within.get_by_role("button", name=button, exact=True).click()
         for text in (says,) if isinstance(says, str) else says:
             expect(self.text(text)).to_be_visible()
 
     def confirm(self, name: str, within: Any = None, *, says: str = "") -> None:
         """Press a button, and again where it asks whether one is sure."""
-        for _ in ("asked", "confirmed"):
-            (within or self.frame).get_by_role("button", name=name).first.click()
+        (within or self.frame).get_by_role("button", name=name).first.click()
+        self.frame.get_by_role("dialog").get_by_role("button", name=name).click()
         if says:
             expect(self.text(says)).to_be_visible()
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
-from tests.browser.console import Operated, Web, let_edit
+from tests.browser.console import Operated, Web
 from tests.browser.harbour import harbour, tapes
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
@@ -165,12 +165,12 @@ VIEW: dict[str, Draw] = {
     "web-front": OnHub("/", ".hero", who="nobody"),
     "console-home": OnConsole("/", "main h1"),
     "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),
-    "console-room": OnConsole("/rooms/harbour", ".proposal .button"),
-    "console-asks": OnConsole("/asks", "li.ask"),
-    "console-decided": OnConsole("/asks?show=decided", "main h1"),
+    "console-room": OnConsole("/rooms/harbour", ".decision .button"),
+    "console-asks": OnConsole("/decisions", ".asks > li"),
+    "console-decided": OnConsole("/decisions?show=decided", "main h1"),
     "console-servers": OnConsole("/servers", "table td"),
     "console-add": OnConsole("/servers", "table td", add_a_server),
-    "console-server": OnConsole("/servers/boats", ".review"),
+    "console-server": OnConsole("/servers/boats", ".decision"),
     "console-tool": OnConsole("/servers/charts", ".server-tool", open_a_tool),
     "console-tapes": OnConsole("/tapes", "table td"),
     "console-tape": OnConsole("/tapes/monday.jsonl", ".moment", open_a_call),
@@ -190,7 +190,6 @@ def hub_of(folder: Path, **settings: str) -> Process:
     """A hub that has tapes and takes servers."""
     (folder / "recorded").mkdir()
     tapes(folder / "recorded")
-    let_edit(folder / "hub")
     return Process(
         folder / "hub", FOLKMOOT_RECORD_FOLDER=str(folder / "recorded"),
         PATH=f"{folder}:{os.environ['PATH']}",

@@ -23,7 +23,8 @@ def test_axe_finds_nothing_in_any_view(tmp_path, host, desk, theme, width):
         inbox = desk.open(hub, scene(hub).token, theme=theme, width=width, size=700)
         inbox.frame.locator(".row").first.wait_for()
         for name, show in VIEWS.items():
-            inbox.frame.locator(".home").click()
+            # By the keyboard: on a phone an open thread covers it.
+            inbox.frame.locator(".home").press("Enter")
             show(inbox)
             check_axe(inbox.page.frames[1], name)
         first.page.close()

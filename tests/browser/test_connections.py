@@ -108,7 +108,6 @@ def test_the_console_shows_who_is_signed_in_and_forgets(place, desk):
     console.go("/servers")
     expect(console.text("Signed in")).to_be_visible()
     console.check_axe("servers")
-    console.button("Forget").click()
-    console.page.get_by_role("group").get_by_role("button", name="Forget").click()
+    console.confirm("Forget")
     expect(console.button("Sign in")).to_be_visible()
     assert memory.revoked

@@ -105,12 +105,13 @@ def card(page: Console, text: str) -> Any:
 def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     one, other = moot.room(), moot.room()
     page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
-    expect(page.text("Nothing waits for you.")).to_be_visible()
+    expect(page.page).to_have_url(re.compile("/decisions$"))
+    expect(page.text("Nothing to decide.")).to_be_visible()
     # What is proposed appears by itself, also in the navigation.
     moot.propose(one, "Supper is ready.", reason="We are hungry.")
     moot.propose(other, "Good night.", expires_in=600)
-    expect(page.page.get_by_role("link", name="Asks 2 new")).to_be_visible()
-    cards = page.page.locator("li.ask")
+    expect(page.page.get_by_role("link", name="Decisions 2 new")).to_be_visible()
+    cards = page.page.locator(".asks > li")
     expect(cards).to_have_count(2)
     expect(cards.first).to_contain_text("Good night.")
     supper = card(page, "Supper is ready.")
@@ -120,7 +121,7 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     supper.get_by_role("button", name="Approve").tap()
     expect(supper).to_contain_text("You approved it, and gateway did it.")
     assert moot.said(one, "Supper is ready.") == 1
-    expect(page.page.get_by_role("link", name="Asks 1 new")).to_be_visible()
+    expect(page.page.get_by_role("link", name="Decisions 1 new")).to_be_visible()
     # What was decided stays where it was until one looks again.
     night = card(page, "Good night.")
     night.get_by_role("button", name="Reject…").tap()
@@ -135,14 +136,45 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     page.page.reload()
     expect(rows.filter(has_text="Approved")).to_contain_text(one)
     page.button("Waiting").tap()
-    expect(page.text("Nothing waits for you.")).to_be_visible()
+    expect(page.text("Nothing to decide.")).to_be_visible()
+
+
+def test_keys_decide_but_none_alone_destroys(moot, desk):
+    room = moot.room()
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions")
+    moot.propose(room, "By key.", expires_in=600)
+    moot.propose(moot.room(), "Another.")
+    first, second = card(page, "By key."), card(page, "Another.")
+    expect(second).to_be_visible()
+    keys = page.page.keyboard
+    # The first key only shows where one is.
+    keys.press("a")
+    expect(first.locator(".decision")).to_be_focused()
+    keys.press("j")
+    expect(second.locator(".decision")).to_be_focused()
+    keys.press("r")
+    expect(second.get_by_label("Why not?")).to_be_focused()
+    # Typing is typing.
+    keys.type("jack of all trades, ?")
+    expect(second.get_by_label("Why not?")).to_have_value("jack of all trades, ?")
+    second.get_by_role("button", name="Reject", exact=True).click()
+    expect(second).to_contain_text("You rejected it.")
+    first.locator(".decision").focus()
+    # What can destroy something takes another key.
+    first.locator(".decision .tag").evaluate("it => it.classList.add('risk-destroys')")
+    keys.press("a")
+    expect(first.get_by_role("button", name="Approve")).to_be_focused()
+    assert moot.said(room, "By key.") == 0
+    keys.press("Enter")
+    expect(first).to_contain_text("You approved it")
+    assert moot.said(room, "By key.") == 1
 
 
 def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot, desk):
     room = moot.room(capabilities=["*"])
     cid = Person(moot.here.url, "cid")
     cid.call("room/join", room=room)
-    pages = [Console(desk, moot.here.url, who.token, "/asks") for who in (moot.ada, cid)]
+    pages = [Console(desk, moot.here.url, who.token, "/decisions") for who in (moot.ada, cid)]
     for page in pages:
         # The loser's request is refused, which the browser tells.
         page.ignored = ("409",)
@@ -168,14 +200,14 @@ def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot, d
 
 
 def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot, desk):
-    page = Console(desk, moot.here.url, moot.ada.token, "/asks")
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions")
     waits = moot.hold(moot.bob)
     held = card(page, "ask first")
     shows(held, "msg/lookup", "@bob")
     moot.configure("two")
     moot.here.ask("folkmoot/reload")
     tool = card(page, "tasks:add")
-    expect(tool).to_contain_text("changed")
+    expect(tool).to_contain_text("Changed tool")
     expect(tool.locator("ins").first).to_be_visible()
     page.button("Tools (").click()
     expect(held).to_have_count(0)
@@ -183,21 +215,21 @@ def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot, de
     expect(page.text("Accepted tasks:add.")).to_be_visible()
     expect(tool).to_have_count(0)
     page.button("All (").click()
-    held.get_by_role("button", name="Drop", exact=True).click()
+    held.get_by_role("button", name="Drop…").click()
     held.get_by_label("Reason", exact=True).fill("Not today.")
-    held.get_by_role("button", name="Drop it").click()
+    page.page.get_by_role("dialog").get_by_role("button", name="Drop", exact=True).click()
     expect(held).to_have_count(0)
     waits.join()
     assert "Not today." in moot.heard
-    page.go("/asks?show=decided")
+    page.go("/decisions?show=decided")
     rows = page.page.get_by_role("row")
     expect(rows.filter(has_text="Not today.")).to_contain_text("Dropped")
     expect(rows.filter(has_text="tasks add")).to_contain_text("Accepted")
     # Nobody else sees either.
     waits = moot.hold(moot.ada)
-    page.go("/asks")
-    plain = Console(desk, moot.here.url, moot.bob.token, "/asks")
-    expect(plain.text("Nothing waits for you.")).to_be_visible()
+    page.go("/decisions")
+    plain = Console(desk, moot.here.url, moot.bob.token, "/decisions")
+    expect(plain.text("Nothing to decide.")).to_be_visible()
     expect(held).to_have_count(1)
     held.get_by_role("button", name="Release", exact=True).click()
     expect(held).to_have_count(0)
@@ -208,11 +240,11 @@ def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot, de
     room = moot.room()
     moot.propose(room, HOSTILE, reason=HOSTILE)
     waits = moot.hold(moot.bob)
-    page = Console(desk, moot.here.url, moot.ada.token, "/asks")
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions")
     hostile = card(page, "<img src=x")
     expect(hostile).to_have_count(1)
     expect(card(page, "ask first")).to_have_count(1)
-    expect(page.page).to_have_title("Asks · Folkmoot")
+    expect(page.page).to_have_title("Decisions · Folkmoot")
     page.check_axe("asks")
     page.check_widths("asks")
     page.page.set_viewport_size({"width": 1280, "height": 800})
@@ -225,7 +257,7 @@ def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot, de
     expect(hostile).to_contain_text("You rejected it.")
     card(page, "ask first").get_by_role("button", name="Release", exact=True).click()
     waits.join()
-    page.go("/asks?show=decided")
+    page.go("/decisions?show=decided")
     expect(page.page.get_by_role("row").filter(has_text="<img src=x")).to_have_count(1)
     page.check_axe("decided")
     page.check_widths("decided")

@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
-from tests.browser.console import Console, Operated, let_edit
+from tests.browser.console import Console, Operated
 from tests.browser.console_rooms import LOST
 from tests.browser.harness import Person, expect
 from tests.browser.test_console_servers import ECHO, SCHEMA, Place
@@ -42,8 +42,8 @@ EVERYONES = (
     "/",
     "/rooms",
     "/rooms/square",
-    "/asks",
-    "/asks?show=decided",
+    "/decisions",
+    "/decisions?show=decided",
     "/servers",
     "/servers/odd",
 )
@@ -70,7 +70,6 @@ def recorded(folder: Path, port: int = 0) -> Process:
     if not port:
         tapes.mkdir()
         hostile(tapes / "hostile.jsonl")
-        let_edit(data)
     own = {"XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
     settings = {"FOLKMOOT_RATE_LIMITS": "off", "FOLKMOOT_RECORD_FOLDER": str(tapes), **own}
     return Process(data, port=port, **settings)
@@ -212,9 +211,9 @@ PRESSED = """async (button) => {
 def test_escape_closes_a_question_and_the_focus_is_where_it_was(here, desk):
     web = Console(desk, here.url, here.token("ada"))
     for path, name, opened in (
-        ("/people/bob", "Suspend", ".question"),
-        ("/servers/odd", "Remove", ".question"),
-        ("/asks", "Reject…", ".decide input"),
+        ("/people/bob", "Suspend", ".dialog"),
+        ("/servers/odd", "Remove", ".dialog"),
+        ("/decisions", "Reject…", ".decide input"),
     ):
         web.go(path)
         button = web.button(name, exact=True).first
@@ -235,7 +234,7 @@ MEANWHILE = {
     "/inbox": "Mail of meanwhile",
     "/rooms": "meanwhiles",
     "/rooms/square": "Words of meanwhile",
-    "/asks": "Asked by meanwhile",
+    "/decisions": "Asked by meanwhile",
     "/servers": "later",
     "/servers/odd": "Up",
     "/tapes": "meanwhile.jsonl",

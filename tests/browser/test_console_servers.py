@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser.console import Console, Operated, let_edit, started
+from tests.browser.console import Console, Operated, started
 from tests.browser.harness import Person, expect
+from tests.browser.test_passkeys import DEVICE
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +55,6 @@ class Place(Operated):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("hub")
-    let_edit(folder)
     with started(folder) as running:
         here = Place(running)
         here.folder = tmp_path_factory.mktemp("servers")
@@ -71,36 +71,35 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk)
     described = console.field("mcpServers JSON, a command line or a URL")
     token = console.field("Your token, once more")
     described.fill('{"mcpServers": {')
+    expect(console.button("Add", exact=True)).to_be_disabled()
     token.fill("sk_wrong")
-    expect(console.button("Save")).to_be_disabled()
-    console.button("Test").click()
-    expect(page.get_by_role("alert")).to_contain_text("once more")
+    console.button("Test only").click()
+    expect(page.get_by_role("alert")).to_contain_text("your own tokens")
     token.fill(root.token)
-    console.button("Test").click()
+    console.button("Test only").click()
     expect(page.get_by_role("alert")).to_contain_text("Line 1 is not valid JSON")
     described.fill("no-such-program --here")
-    console.submit("Test", {"Name": "notes"}, exact=True)
-    expect(page.get_by_role("alert")).to_contain_text("no-such-program")
+    console.field("Name", exact=True).fill("notes")
+    console.button("Add", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was saved")
     described.fill(place.pasted("notes"))
-    expect(console.button("Save")).to_be_disabled()
-    console.button("Test").click()
+    console.button("Test only").click()
     expect(console.text("Reached small 1.2")).to_contain_text("1 tool")
     console.check_axe("add")
-    console.button("Save").click()
+    console.button("Add", exact=True).click()
     console.heading("notes")
     state = page.locator(".facts .server-state")
     expect(state).to_have_text("Up")
 
-    # Nobody was allowed it yet, so the operator's own account cannot try it.
+    # Nobody was allowed it yet, also not the operator's own account, which a button changes.
     page.get_by_text("notes:echo", exact=True).click()
-    expect(console.text("Your account may not call it.")).to_be_visible()
-    place.ask("folkmoot/grant", handle="rosa", patterns=["notes"])
-    page.reload()
+    expect(console.text("@rosa can't call notes:echo: nobody has allowed it.")).to_be_visible()
+    console.button("Allow @rosa").click()
     console.field("text", exact=False).first.fill("hello there")
     console.button("Call notes:echo").click()
     expect(page.locator(".answer")).to_contain_text('{"text": "hello there"}')
-    page.get_by_text("Who may call it, and why").click()
-    expect(console.text("@rosa may call this by an operator's grant").first).to_be_visible()
+    page.get_by_text("Who can call it, and why").click()
+    expect(page.locator(".server-tool .access li")).to_contain_text("@rosa can call it")
     console.check_axe("tool")
     console.check_widths("tool")
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -124,10 +123,13 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk)
     expect(review).to_have_count(0)
     expect(page.locator(".server-tool .says")).to_contain_text("tells mallory")
 
-    console.button("Remove").click()
-    console.submit("Remove", {"Your token, once more": "sk_wrong"})
-    expect(page.get_by_role("alert").first).to_contain_text("once more")
-    console.submit("Remove", {"Your token, once more": root.token})
+    console.button("Remove", exact=True).first.click()
+    dialog = page.get_by_role("dialog")
+    for token in ("sk_wrong", root.token):
+        console.field("Your token, once more").fill(token)
+        dialog.get_by_role("button", name="Remove notes").click()
+        if token != root.token:
+            expect(dialog.get_by_role("alert")).to_contain_text("your own tokens")
     console.heading("Servers")
     expect(console.text("Removed notes.")).to_be_visible()
     assert "notes" not in (place.socket.parent / "config.toml").read_text()
@@ -163,7 +165,7 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(pla
     console = Console(desk, place.url, bob.token, "/servers", width=390, ignored=REFUSED)
     page = console.page
     rows = page.get_by_role("table", name="Servers").get_by_role("row")
-    expect(rows.filter(has_text="mine")).to_contain_text("You may use it by an operator's grant.")
+    expect(rows.filter(has_text="mine")).to_contain_text("Allowed by an operator.")
     expect(rows.filter(has_text="theirs")).to_have_count(0)
     expect(console.button("Add a server")).to_have_count(0)
     page.get_by_role("link", name="mine").click()
@@ -185,11 +187,90 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(pla
     expect(page.get_by_role("alert")).to_contain_text("There is no such server, or you may not")
 
 
+def test_a_tool_is_allowed_to_one_person_and_a_group_and_why_not_is_answered(place, desk):
+    root, rex, ruth = place.operator("rita"), Person(place.url, "rex"), Person(place.url, "ruth")
+    place.add("tides", ECHO, {**ECHO, "name": "wipe"})
+    place.ask("folkmoot/set_group", group="crew", members=["ruth"])
+    console = Console(desk, place.url, root.token, "/servers/tides")
+    page = console.page
+    access = page.get_by_role("region", name="Who can use it")
+    expect(access).to_contain_text("Only people you allow can use this server.")
+    access.get_by_role("button", name="Allow someone…").click()
+    dialog = page.get_by_role("dialog", name="Allow someone tides")
+    console.field("Find a person or group").fill("re")
+    dialog.get_by_label("@rex").check()
+    console.field("Find a person or group").fill("cre")
+    dialog.get_by_label("Group crew").check()
+    dialog.get_by_label("What").select_option("some")
+    expect(dialog.get_by_role("button", name="Allow")).to_be_disabled()
+    dialog.get_by_label("tides:echo").check()
+    console.check_axe("allow")
+    console.check_widths("allow")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    dialog.get_by_role("button", name="Allow").click()
+    expect(dialog).to_have_count(0)
+    rows = access.locator(".access li")
+    for name in ("@rex", "Group crew (1 person)", "@ruth"):
+        expect(rows.filter(has_text=f"{name} can call 1 of 2 tools")).to_contain_text("tides:echo")
+    for who in (rex, ruth):
+        called = who.call("tides:echo", text="hi")
+        assert called == {"text": "hi"}
+
+    # Why not, in one sentence and with the button that changes it: at the tool, and at the person.
+    page.get_by_text("tides:wipe", exact=True).click()
+    page.get_by_text("Who can call it, and why").click()
+    console.field("Can someone call it? Type their handle").fill("@rex")
+    page.keyboard.press("Enter")
+    expect(console.text("@rex can't call tides:wipe: nobody has allowed it.")).to_be_visible()
+    console.button("Allow @rex").click()
+    expect(console.text("@rex can call tides:wipe: allowed by an operator.")).to_be_visible()
+    console.go("/people/ruth")
+    page.get_by_text("Can @ruth call a tool?").click()
+    page.get_by_label("Server").select_option("tides")
+    page.get_by_label("Tool").select_option("tides:echo")
+    answer = page.get_by_role("status").filter(has_text="@ruth")
+    expect(answer).to_contain_text("@ruth can call tides:echo: allowed for the group crew.")
+    console.check_axe("why")
+    console.button("Don't allow it").click()
+    expect(answer).to_contain_text("@ruth can't call tides:echo: denied by an operator.")
+    console.go("/servers/tides")
+    console.confirm("Remove", rows.filter(has_text="@rex"))
+    expect(rows.filter(has_text="@rex")).to_have_count(0)
+
+
+def test_an_operator_with_a_passkey_needs_no_token_for_servers(place, desk):
+    olga = Person(place.url, "olga")
+    place.ask("folkmoot/set_operator", handle="olga")
+    place.offer("waves", ECHO)
+    console = Console(desk, place.url, olga.token, "/account")
+    page = console.page
+    tools = console.context.new_cdp_session(page)
+    tools.send("WebAuthn.enable")
+    tools.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
+    console.press("Add a passkey", says="The passkey is added.")
+    console.go("/servers?add=1")
+    expect(console.text("You confirm it with your passkey.")).to_be_visible()
+    expect(console.field("Your token, once more")).to_have_count(0)
+    console.field("mcpServers JSON, a command line or a URL").fill(place.pasted("waves"))
+    console.button("Add", exact=True).click()
+    console.heading("waves")
+    expect(page.locator(".facts")).to_contain_text("people you allow")
+    console.button("Settings…").click()
+    page.get_by_role("dialog").get_by_label("Open to everyone").check()
+    console.check_axe("settings")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.locator(".facts")).to_contain_text("everyone")
+    console.button("Remove", exact=True).first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove waves").click()
+    console.heading("Servers")
+    assert "waves" not in (place.socket.parent / "config.toml").read_text()
+
+
 def test_where_servers_cannot_be_changed_the_page_shows_the_command(place, desk):
     root = place.operator("olaf")
     config = place.socket.parent / "config.toml"
     before = config.read_text()
-    config.write_text(before.replace("edit_from_web = true", "edit_from_web = false"))
+    config.write_text(f"[gateway]\nedit_from_web = false\n\n{before}")
     place.ask("folkmoot/reload")
     try:
         console = Console(desk, place.url, root.token, "/servers?add=1")

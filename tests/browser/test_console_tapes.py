@@ -116,6 +116,7 @@ def test_a_tape_is_watched_while_the_hub_records_it_and_filtered(world, desk):
     web.page.route(news, lambda it: late.append(it), times=1)
     while not late:
         web.page.wait_for_timeout(50)
+    web.text("Filter", exact=True).click()
     web.field("Tool, prompt or resource").fill("whoami")
     expect(asked).to_have_count(0)
     with web.page.expect_response(news):
@@ -171,7 +172,7 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(wor
     with proxied(world, tmp_path) as proxy:
         send(proxy, 1, f"/old {HOSTILE}")
         web = opened(desk, world)
-        card = web.page.get_by_role("article", name="tools/call delete")
+        card = web.page.get_by_role("article", name="Call the tool delete")
         shows(card, "ask first <b>: Really? <i>", f"proxy {proxy.pid}")
         card.get_by_role("button", name="Edit").click()
         editor = card.get_by_label("The message, as JSON")
@@ -190,15 +191,15 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(wor
         message["params"]["arguments"] = {"path": "/new"}
         editor.fill(json.dumps(message))
         release.click()
-        expect(web.text("Released tools/call delete with your changes.")).to_be_visible()
+        expect(web.text("Released with your changes: Call the tool delete.")).to_be_visible()
         expect(card).to_have_count(0)
         answer = json.loads(proxy.stdout.readline())
         assert answer["result"]["content"][0]["text"] == '{"path": "/new"}'
         send(proxy, 2, "/again")
         expect(card).to_be_visible()
-        card.get_by_role("button", name="Drop").click()
+        card.get_by_role("button", name="Drop…").click()
         card.get_by_role("textbox", name="Reason").fill("Not today.")
-        card.get_by_role("button", name="Drop it").click()
+        card.get_by_role("dialog").get_by_role("button", name="Drop").click()
         expect(card).to_have_count(0)
         assert "Not today." in json.loads(proxy.stdout.readline())["error"]["message"]
         # The proxy's tape is there too, and has both: what the client sent, and what went on.
@@ -224,9 +225,9 @@ def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(worl
     web.field("Compare with").select_option(label="after.jsonl")
     calls = web.page.get_by_role("list", name="Calls")
     expect(calls.get_by_role("listitem")).to_have_count(2)
-    expect(web.text("3 same, 1 other answer, 1 only there")).to_be_visible()
+    expect(web.text("3 the same · 1 different answer · 1 only in the other tape")).to_be_visible()
     changed = calls.get_by_role("button", name="tools/call greet")
-    expect(changed).to_contain_text("other answer")
+    expect(changed).to_contain_text("different answer")
     changed.click()
     shows(web.page.get_by_role("list", name="Changes of Answer"), "Hello", "Good day")
     web.field("Show equal calls too").check()
@@ -314,14 +315,14 @@ def test_axe_finds_nothing_on_tapes(world, desk, tmp_path, theme, width):
     with proxied(world, tmp_path) as proxy:
         send(proxy, 1, "/old")
         web = opened(desk, world, width=width, color_scheme=theme)
-        card = web.page.get_by_role("article", name="tools/call delete")
+        card = web.page.get_by_role("article", name="Call the tool delete")
         card.get_by_role("button", name="Edit").click()
         expect(card.get_by_label("The message, as JSON")).to_be_visible()
         check_axe(web.page, web.page.url)
     for path, there in (
         ("/tapes/before.jsonl?message=OFFSET", "Raw line"),
         ("/tapes/before.jsonl?view=numbers", "Slowest calls"),
-        ("/tapes/before.jsonl?view=compare&with=/after.jsonl", "other answer"),
+        ("/tapes/before.jsonl?view=compare&with=/after.jsonl", "different answer"),
         ("/tapes/before.jsonl?view=use", "Make a transcript for a bug report"),
     ):
         first = (world.folder / "before.jsonl").read_bytes().index(b"\n") + 1

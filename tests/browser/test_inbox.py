@@ -102,10 +102,10 @@ def test_conversations_are_starred_muted_archived_found_and_deleted(hub, desk):
     inbox.button("Inbox", exact=True).last.click()
     inbox.open_thread("@third_one")
     inbox.button("Delete", exact=True).first.click()
-    inbox.text("Delete this conversation").locator("..").get_by_role("button", name="Keep").click()
+    inbox.frame.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(rows).to_have_count(2)
     inbox.frame.locator(".conversation-head").get_by_role("button", name="Delete").click()
-    inbox.frame.locator(".confirm").get_by_role("button", name="Delete").click()
+    inbox.frame.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(rows).to_have_count(1)
     states = {it["other_handle"]: it["member_state"] for it in clara.call("msg/threads")["threads"]}
     assert states == {"first_one": "starred", "second_one": "archived"}
@@ -151,7 +151,7 @@ def test_contacts_blocks_invitations_profile_and_privacy(hub, desk):
     inbox.field("Nickname").fill("Gustav")
     inbox.button("Add contact").click()
     expect(inbox.frame.locator(".people").first).to_contain_text("Gustav @gus")
-    inbox.submit("Make a link", {"Words for them": "Come in."})
+    inbox.submit("Make a link", {"Message (optional)": "Come in."})
     assert "/invite/" in inbox.field("Invitation link", exact=True).input_value()
     inbox.press("Copy: Invitation link", says="Selected. Press Ctrl+C")
     inbox.submit("Block", {"Handle to block": "gus"}, says="@gus is blocked.")

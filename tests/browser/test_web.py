@@ -33,11 +33,17 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub, desk)
     at_ada = Web(desk, hub).sign_in(ada.token)
     assert at_ada.secrets() == []
     guest = Web(desk, hub, link.partition("/invite")[1] + link.partition("/invite")[2])
-    expect(guest.text("Ada Lovelace (@ada) invites you")).to_be_visible()
+    expect(guest.text("Ada Lovelace (@ada) invited you to Folkmoot.")).to_be_visible()
     expect(guest.text("Welcome to the moot.")).to_be_visible()
-    guest.submit("Register", {"Your handle": "bob"}, says="You are @bob.")
+    guest.page.get_by_role("link", name="Create your account").click()
+    guest.submit("Create account", {"Handle": "bob"}, says="You are @bob")
+    assert guest.secrets() == []
+    guest.press("Use a token instead")
     assert len(set(guest.secrets())) == 1
-    guest.page.get_by_role("link", name="open your inbox").click()
+    guest.field("I have saved the token and the recovery code.").check()
+    guest.press("Continue")
+    guest.page.locator(".console").wait_for()
+    guest.page.goto(f"{guest.hub}/inbox")
     guest.open_thread("Ada Lovelace")
     assert guest.secrets() == []
     expect(guest.page.locator(".body")).to_have_text("Welcome to the moot.")
@@ -98,8 +104,8 @@ def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub, desk):
     web.press("Use a token instead")
     assert len(set(web.secrets())) == 1
     web.field("I have saved").check()
-    web.button("Open the inbox").click()
-    web.page.locator(".threads").wait_for()
+    web.button("Continue").click()
+    web.page.locator(".console").wait_for()
     assert web.secrets() == []
 
 
@@ -217,7 +223,7 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub, desk):
     web.ignored = ("403",)
     again.fill("sk_wrong")
     web.button("Create", exact=True).click()
-    expect(web.page.get_by_role("alert")).to_contain_text("not valid, or not yours")
+    expect(web.page.get_by_role("alert")).to_contain_text("your own tokens")
     again.fill(gus.token)
     web.button("Create", exact=True).click()
     made = web.field("Token", exact=True).input_value()
@@ -241,7 +247,7 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
     lea.call("room/join", room="kims")
     web = Web(desk, hub, real_time=True).sign_in(kim.token)
     ways = web.page.get_by_role("navigation", name="Pages")
-    names = ["Home", "Inbox", "Rooms", "Asks", "Servers", "Documentation", "@kim"]
+    names = ["Home", "Inbox", "Rooms", "Decisions", "Servers", "Documentation", "@kim"]
     for path, here in (("/inbox", "Inbox"), ("/account", "@kim"), ("/rooms", "Rooms")):
         # The mail and the account are one page, between which nothing is loaded.
         ways.get_by_role("link", name=here).click()
@@ -255,7 +261,7 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
     lea.call("msg/send", to="kim", body="Are you there?")
     lea.propose("kims", "chat.say", {"text": "Hello"})
     expect(ways.get_by_role("link", name="Inbox 1 new")).to_be_visible()
-    expect(ways.get_by_role("link", name="Asks 1 new")).to_be_visible()
+    expect(ways.get_by_role("link", name="Decisions 1 new")).to_be_visible()
     web.page.set_viewport_size({"width": 390, "height": 760})
     expect(ways.get_by_role("link", name="Servers")).to_be_hidden()
     web.button("More").click()
@@ -270,6 +276,42 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
     assert bar
     assert written
     assert written["y"] + written["height"] <= bar["y"]
+    # Most of a phone's screen is for what was written.
+    web.page.set_viewport_size({"width": 390, "height": 844})
+    assert web.page.locator(".messages").bounding_box()["height"] >= 0.7 * 844
+
+
+def test_keys_lead_everywhere_but_not_while_someone_types(hub, desk):
+    mia, ned = Person(hub, "mia"), Person(hub, "ned")
+    for text, to in (("One", "mia"), ("Two", "mia")):
+        ned.call("msg/send", to=to, body=text)
+    mia.call("msg/send", to="ned", body="Three")
+    mia.call("room/create", name="mias")
+    web = Web(desk, hub, real_time=True).sign_in(mia.token)
+    keys, dialog = web.page.keyboard, web.page.get_by_role("dialog")
+    # The list is moved in without being clicked on first; my own last message is marked so.
+    keys.press("j")
+    expect(web.page.locator(".row").first).to_be_focused()
+    expect(web.page.locator(".row").first).to_contain_text("You: Three")
+    keys.press("?")
+    expect(dialog).to_contain_text("Move in the list")
+    check_axe(web.page, "keys")
+    keys.press("j")
+    keys.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(web.page.locator(".row").first).to_be_focused()
+    web.field("Search conversations").focus()
+    keys.type("j?c")
+    expect(web.field("Search conversations")).to_have_value("j?c")
+    expect(dialog).to_have_count(0)
+    keys.press("Control+k")
+    chosen = dialog.get_by_role("option", selected=True)
+    expect(chosen).to_contain_text("Home")
+    keys.type("ia")
+    expect(chosen).to_contain_text("miasRoom")
+    check_axe(web.page, "palette")
+    keys.press("Enter")
+    expect(web.page).to_have_url(f"{web.hub}/rooms/mias")
 
 
 @pytest.mark.requirement("app.key-generation")

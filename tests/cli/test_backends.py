@@ -207,7 +207,7 @@ def test_without_a_hub_what_is_configured_is_listed(cli, tmp_path):
     assert ran.code == 0, ran
     assert ran.out.splitlines() == [
         "Added docs to .folkmoot/config.toml.",
-        "Nobody may use docs yet. To allow someone: folkmoot grant HANDLE docs",
+        "No one can use docs yet. To allow someone: folkmoot grant HANDLE docs",
         "No hub is running. It will be available at the next start.",
     ]
     assert (tmp_path / ".folkmoot" / "config.toml").read_text() == (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core import errors as e
-from folkmoot.settings.editing import with_backend, without_backend
+from folkmoot.settings.editing import with_backend, with_value, without_backend
 
 FILE = dedent("""\
     # What this hub is.
@@ -113,3 +113,43 @@ def test_what_was_put_in_is_read_back_and_taken_out_again(before, name, table):
     assert added.startswith(before)
     assert tomllib.loads(added)["backends"] == {name: table}
     assert without_backend(added, name).strip() == before.strip()
+
+
+GROUPS = dedent("""\
+    # Who is who.
+    [groups]
+    # The first.
+    team = [
+      "ann",  # away
+    ]
+
+    [log]
+    level = "debug"
+    """)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_one_value_is_set_where_it_stands_or_behind_its_table_and_nothing_else_moves(end):
+    def changed(text, key, value):
+        return with_value(text.replace("\n", end), key, value).replace(end, "\n")
+
+    written = GROUPS[GROUPS.index("team") : GROUPS.index("\n[log]")]
+    assert changed(GROUPS, ("groups", "team"), ["bob"]) == GROUPS.replace(
+        written, 'team = ["bob"]\n'
+    )
+    assert changed(GROUPS, ("groups", "team"), None) == GROUPS.replace(written, "")
+    assert changed(GROUPS, ("groups", "more"), []) == GROUPS.replace(
+        written, written + "more = []\n"
+    )
+    assert changed(GROUPS, ("grants", "@team"), ["a"]) == GROUPS + '\n[grants]\n"@team" = ["a"]\n'
+    assert changed("", ("grants", "x"), ["a"]) == '[grants]\nx = ["a"]\n'
+    assert changed("groups.team = []\n", ("groups", "team"), ["a"]) == 'groups.team = ["a"]\n'
+    assert changed(GROUPS, ("grants", "x"), None) == GROUPS
+
+
+def test_a_value_that_stands_with_others_in_one_statement_is_for_hands():
+    text = "groups = { a = [], b = [] }\n"
+    with pytest.raises(e.SettingsUnwritable, match="by hand"):
+        with_value(text, ("groups", "a"), ["x"])
+    with pytest.raises(e.SettingsUnwritable, match="by hand"):
+        with_value(text, ("groups", "c"), ["x"])

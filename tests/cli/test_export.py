@@ -55,6 +55,7 @@ async def talk(hub: Hub, ada: Account, bob: Account) -> None:
     for words in SPOKEN:
         await say(ada_here, "adas", words)
         await say(bob_here, "adas", "Bob's business")
+    await hub.rooms.mark_read(ada_here, "adas")
     for room in ("left", "kicked"):
         await say(ada_here, room, f"said in {room}")
     await hub.rooms.depart(ada_here, "left")
@@ -72,6 +73,7 @@ def check_rooms(told: dict[str, Any]) -> None:
         "kicked": ("member", "banned", []),
     }
     assert [name for name, it in rooms.items() if it["created_by_you"]] == ["adas"]
+    assert [name for name, it in rooms.items() if it["read_seq"]] == ["adas"]
     said = {
         name: [it["payload"]["text"] for it in room["messages"]] for name, room in rooms.items()
     }

@@ -30,14 +30,14 @@ def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli, data):
         f"folkmoot: warning: {CALL}:weather:* covers nothing yet: no backend is called weather.",
         "No hub is running. This takes effect at its next start.",
     ]
-    shown = cli("grants", "alice").out.splitlines()
+    shown = cli("rights", "alice").out.splitlines()
     assert shown[0].split() == [f"{CALL}:msg/*", "every", "account"]
     assert [line.split()[:2] for line in shown[-3:]] == [
         [f"!{CALL}:room/*", "granted"],
         [f"{CALL}:msg/send", "granted"],
         [f"{CALL}:weather:*", "granted"],
     ]
-    ran = cli("grants")
+    ran = cli("rights")
     assert ran.out.splitlines() == [
         "@alice  3 granted",
         "@gina   1 in the settings (ops)  nobody has this handle yet",
@@ -60,14 +60,14 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
     page = run(ask(port, f"/invite/{invite['invite_code']}"))
     assert f"Register me as @gina, with the invite code {invite['invite_code']}" in page.text
     gina = registered(cli, hub, "gina", "--invite", invite["invite_code"])
-    assert gina("search", "alice").code == 0
+    assert gina("mail", "find", "alice").code == 0
     ran = cli("grant", "gina", "!msg/search_users")
     assert (ran.code, ran.err) == (0, "")
-    refused = gina("search", "alice")
+    refused = gina("mail", "find", "alice")
     assert "mcp.request.tools/call:msg/search_users is denied to you." in refused.err
     assert cli("revoke", "gina", "!msg/search_users").code == 0
-    assert gina("search", "alice").code == 0
-    people = cli.json("grants")["people"]
+    assert gina("mail", "find", "alice").code == 0
+    people = cli.json("rights")["people"]
     assert [(it["handle"], it["state"], it["groups"]) for it in people] == [
         ("gina", "account", ["ops"])
     ]

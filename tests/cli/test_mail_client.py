@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.client import HubClient
+from folkmoot.cli.credentials import Keyring, Login, write
 from folkmoot.cli.output import ExitCode, lines, moment, one_line
 from folkmoot.client.http import hub_url
 from folkmoot.core import errors as e
@@ -130,18 +131,19 @@ def test_every_command_asks_for_the_operation_it_is(ada, hub):
         (["send", "@Bob", "Hi", "--priority", "urgent"], "msg/send",
          {"to": "bob", "body": "Hi", "priority": "urgent"}),
         (["reply", name, "Yes"], "msg/reply", {"message_id": name, "body": "Yes"}),
-        (["threads", "--state", "muted"], "msg/threads", {"state": "muted"}),
-        (["thread", name, "--peek"], "msg/thread", {"thread_id": name, "peek": True}),
-        (["contacts"], "msg/contacts", {}),
-        (["contacts", "list"], "msg/contacts", {}),
-        (["contacts", "add", "bob", "--nickname", "B"], "msg/add_contact",
+        (["mail", "list", "--state", "muted"], "msg/threads", {"state": "muted"}),
+        (["mail", "show", name, "--peek"], "msg/thread", {"thread_id": name, "peek": True}),
+        (["mail", "contacts"], "msg/contacts", {}),
+        (["mail", "contacts", "list"], "msg/contacts", {}),
+        (["mail", "contacts", "add", "bob", "--nickname", "B"], "msg/add_contact",
          {"handle": "bob", "nickname": "B"}),
-        (["contacts", "remove", "bob"], "msg/remove_contact", {"handle": "bob"}),
-        (["block", "bob"], "msg/block", {"handle": "bob", "action": "block"}),
-        (["unblock", "@bob@localhost"], "msg/block", {"handle": "bob", "action": "unblock"}),
-        (["blocks"], "msg/blocks", {}),
-        (["lookup", "bob"], "msg/lookup", {"handle": "bob"}),
-        (["search", "b%b"], "msg/search_users", {"query": "b%b"}),
+        (["mail", "contacts", "remove", "bob"], "msg/remove_contact", {"handle": "bob"}),
+        (["mail", "block", "bob"], "msg/block", {"handle": "bob", "action": "block"}),
+        (["mail", "unblock", "@bob@localhost"], "msg/block",
+         {"handle": "bob", "action": "unblock"}),
+        (["mail", "blocked"], "msg/blocks", {}),
+        (["mail", "lookup", "bob"], "msg/lookup", {"handle": "bob"}),
+        (["mail", "find", "b%b"], "msg/search_users", {"query": "b%b"}),
         (["invite", "--message", "Come"], "msg/invite", {"message": "Come"}),
         (["account", "profile", "--name", "A", "--bio", "", "--privacy", "private"],
          "msg/set_profile", {"display_name": "A", "bio": "", "privacy": "private"}),
@@ -199,7 +201,7 @@ def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada, hub):
         ("msg/mark_read", {"thread_id": "a", "message_ids": ["a1", "a2"]})
     ]
     hub.asked.clear()
-    ada("thread", str(MESSAGE["id"]))
+    ada("mail", "show", str(MESSAGE["id"]))
     assert [it[:2] for it in hub.asked[1:]] == [
         ("msg/mark_read", {"thread_id": "a", "message_ids": ["a1"]})
     ]
@@ -227,8 +229,9 @@ def test_what_others_wrote_cannot_act_on_the_terminal(ada, hub, on_terminal):
     }
     hub.refusals["msg/block"] = ESCAPE
     commands = [
-        ["inbox"], ["inbox", "--json"], ["threads"], ["contacts"], ["search", "x"],
-        ["lookup", "x"], ["lookup", "x", "--json"], ["send", "x", "y"], ["invite"], ["block", "x"],
+        ["inbox"], ["inbox", "--json"], ["mail", "list"], ["mail", "contacts"],
+        ["mail", "find", "x"], ["mail", "lookup", "x"], ["mail", "lookup", "x", "--json"],
+        ["send", "x", "y"], ["invite"], ["mail", "block", "x"],
     ]  # fmt: skip
     for command in commands:
         if on_terminal:
@@ -255,29 +258,31 @@ def test_a_conversation_is_found_by_the_name_of_the_other(ada, hub):
                                     {"id": "t2", "other_handle": "bob"}]},
         "msg/thread": {"messages": [MESSAGE]},
     }  # fmt: skip
-    assert "Hello" in ada("thread", "@Bob").out
+    assert "Hello" in ada("mail", "show", "@Bob").out
     assert hub.asked[-1].arguments == {"thread_id": "t2", "peek": True}
     first = "a1b2c3d4-e29b-41d4-a716-446655440000"
     second = "a1b2c3d4-0000-41d4-a716-446655440000"
     hub.answers["msg/threads"] = {"threads": [{"id": first, "other_handle": "bob"}]}
-    ada("thread", "A1B2C3D4")
+    ada("mail", "show", "A1B2C3D4")
     assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
     # A handle can look like the beginning of an id.
     for others in ({"id": second, "other_handle": "cy"}, {"id": "t", "other_handle": "a1b2c3d4"}):
         hub.answers["msg/threads"]["threads"][1:] = [others]
-        ada.fails("thread", "a1b2c3d4", told="more than one conversation")
-    ada("thread", "a1b2c3d4-e")
+        ada.fails("mail", "show", "a1b2c3d4", told="more than one conversation")
+    ada("mail", "show", "a1b2c3d4-e")
     assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
-    ada.fails("thread", "dora", told="folkmoot: error: You have no conversation with @dora.\n")
+    ada.fails(
+        "mail", "show", "dora", told="folkmoot: error: You have no conversation with @dora.\n"
+    )
 
 
 def test_a_conversation_reads_downward(ada, hub):
     late = {**MESSAGE, "body": "Later.", "created_at": MESSAGE["created_at"] + 60}  # type: ignore[operator]
     hub.answers["msg/thread"] = {"messages": [late, MESSAGE], "next_cursor": "c9"}
-    ran = ada("thread", str(MESSAGE["id"]))
+    ran = ada("mail", "show", str(MESSAGE["id"]))
     assert ran.out.index("Hello") < ran.out.index("Later.")
     assert ran.err == "Earlier messages: --cursor c9\n\n"
-    assert ada.json("thread", str(MESSAGE["id"])) == hub.answers["msg/thread"]
+    assert ada.json("mail", "show", str(MESSAGE["id"])) == hub.answers["msg/thread"]
 
 
 @pytest.mark.parametrize("columns", [80, 40])
@@ -286,7 +291,7 @@ def test_mail_fits_a_terminal(ada, hub, columns):
     thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
               "member_state": "starred", "unread_count": 3}  # fmt: skip
     hub.answers |= {"msg/inbox": {"messages": [message]}, "msg/threads": {"threads": [thread]}}
-    for command in (["inbox"], ["threads"]):
+    for command in (["inbox"], ["mail", "list"]):
         shown = re.sub(r"\x1b\[[0-9;]*m", "", ada.shown(*command, columns=columns, NO_COLOR="1"))
         assert "550e8400" in shown
         assert max(map(len, shown.splitlines())) <= columns, shown
@@ -314,25 +319,29 @@ def test_conversations_are_put_away_and_deleted(ada, hub):
     hub.answers["msg/threads"] = {"threads": [{"id": name, "other_handle": "bob"}]}
     for tool in ("archive", "star", "mute"):
         hub.answers[f"msg/{tool}"] = {"thread_id": name, "message": f"Thread {tool}d."}
-        assert ada(tool, "@bob").out == f"Thread {tool}d.\n"
+        assert ada("mail", tool, "@bob").out == f"Thread {tool}d.\n"
         assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": False})
-        ada(tool, name[:8], "--undo")
+        ada("mail", tool, name[:8], "--undo")
         assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": True})
     hub.answers["msg/delete_message"] = {"message_id": name}
-    assert ada("delete", name[:8], name).out == "Deleted 550e8400.\n" * 2
-    assert ada.json("delete", name[:8]) == {"deleted": [name]}
+    assert ada("mail", "delete", name[:8], name).out == "Deleted 550e8400.\n" * 2
+    assert ada.json("mail", "delete", name[:8]) == {"deleted": [name]}
     hub.answers["msg/delete_thread"] = {"thread_id": name, "message": "Thread deleted."}
     hub.asked.clear()
-    ada.fails("delete-thread", "bob", told="--yes", code=ExitCode.USAGE)
+    ada.fails("mail", "delete-thread", "bob", told="--yes", code=ExitCode.USAGE)
     assert [it[0] for it in hub.asked] == ["msg/threads"]
-    assert ada("delete-thread", "bob", "--yes").out == "Thread deleted.\n"
+    assert ada("mail", "delete-thread", "bob", "--yes").out == "Thread deleted.\n"
     assert hub.asked[-1][:2] == ("msg/delete_thread", {"thread_id": name, "confirm": True})
     hub.asked.clear()
-    for command in (["delete", "bob"], ["delete", name, "1234567"], ["reply", "@bob", "Hi"]):
+    for command in (
+        ["mail", "delete", "bob"],
+        ["mail", "delete", name, "1234567"],
+        ["reply", "@bob", "Hi"],
+    ):
         ada.fails(*command, told="ID must be a message's id", code=ExitCode.USAGE)
     assert hub.asked == []
     hub.refusals["msg/delete_message"] = "Message not found."
-    gone = ada("delete", "12345678", "--json")
+    gone = ada("mail", "delete", "12345678", "--json")
     assert (gone.code, json.loads(gone.out)) == (ExitCode.FAILED, {"deleted": []})
     assert gone.err == "folkmoot: error: Message not found.\n"
 
@@ -383,6 +392,33 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(ada, hub):
     assert ada("account", "token", "bob").code == ExitCode.SIGNED_OUT
     assert ada("account", "whoami", "--as", "bob").code == ExitCode.SIGNED_OUT
     assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
+
+
+def test_the_same_handle_on_two_hubs_is_chosen_by_its_hub(ada, keys, hub):
+    other = Login("http://other.example", "ada", NEW_TOKEN)
+    write(keys, Keyring([Login(hub.url, "bob", TOKEN), other]))
+    hub.answers["msg/register"] = {"handle": "ada", "token": TOKEN, "recovery_code": CODE}
+    told = ada("register", "ada", "--url", hub.url).out
+    assert f"'folkmoot account use ada --url {hub.url}' changes the default" in told
+    assert f"'folkmoot connect CLIENT --as ada --url {hub.url}' adds" in told
+    used = ada("account", "use", "ada", "--url", hub.url)
+    assert used.out == f"Commands now run as @ada on {hub.url}.\n"
+    assert ada.json("account")[0]["hub"] == hub.url
+
+
+def test_a_token_in_the_environment_needs_no_saved_account_and_comes_first(cli, ada, hub):
+    hub.answers["msg/contacts"] = {"contacts": [], "next_cursor": None}
+    given = {"FOLKMOOT_TOKEN": NEW_TOKEN, "FOLKMOOT_URL": hub.url}
+    for who in (cli.someone("nobody"), ada):
+        assert who("mail", "contacts", **given).err == "No contacts.\n"
+        assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
+    assert ada("mail", "contacts", "--as", "ada", **given).code == 0
+    assert hub.asked[-1].authorization == f"Bearer {TOKEN}"
+    nobody = cli.someone("nobody")
+    nobody.fails("inbox", told="FOLKMOOT_TOKEN is not a token", code=ExitCode.SIGNED_OUT,
+                 FOLKMOOT_TOKEN="sk_1\r\nX: y", FOLKMOOT_URL=hub.url)  # fmt: skip
+    nobody.fails("inbox", told="FOLKMOOT_URL ", code=ExitCode.SIGNED_OUT,
+                 FOLKMOOT_TOKEN=NEW_TOKEN, FOLKMOOT_URL="ftp://x")  # fmt: skip
 
 
 def test_credentials_that_others_can_read_are_not_used(ada, keys, hub):

@@ -148,7 +148,7 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(tmp_path, monkeypatch)
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "lstat", closed)
-    with pytest.raises(e.DataFolderUnwritable, match="this user may not open it"):
+    with pytest.raises(e.DataFolderUnwritable, match="this user can't open it"):
         hub_status(Paths(tmp_path))
 
 

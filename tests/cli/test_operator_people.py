@@ -18,6 +18,20 @@ from tests.harness import ask
 from tests.mcp_harness import INITIALIZE, both_eras, meeting
 
 
+def test_an_operator_is_made_and_unmade_while_no_hub_runs(cli, data):
+    told = "@alice is an operator from the next time they sign in.\n"
+    assert cli("people", "operator", "alice") == (0, told, "")
+    assert cli("people", "operator", "@Alice").out == "@alice is already an operator.\n"
+    assert re.search(r"^State +operator$", cli("people", "show", "alice").out, re.MULTILINE)
+    rows = [line.split() for line in cli("people").out.splitlines()]
+    assert ["operator" in row for row in rows] == [True, False]
+    assert cli("people", "operator", "alice", "--no").out == "@alice is no longer an operator.\n"
+    assert cli("people", "operator", "alice", "--no").out == "@alice is not an operator.\n"
+    assert cli("people", "operator", "nobody").code == ExitCode.FAILED
+    lines = cli.json("audit", "--by", "operator")["lines"]
+    assert [it["action"] for it in lines] == ["account.operator_set", "account.operator_unset"]
+
+
 def test_everything_works_while_no_hub_runs(cli, data):
     rows = [line.split() for line in cli("people").out.splitlines()]
     assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
@@ -40,9 +54,9 @@ def test_everything_works_while_no_hub_runs(cli, data):
     ran = cli("people", "remove", "robot", "--yes")
     assert ran.out.startswith("Removed @robot.")
     assert [line.split()[0] for line in cli("people").out.splitlines()] == ["@alice"]
-    (room,) = cli.json("rooms")["rooms"]
+    (room,) = cli.json("room", "list", "--all")["rooms"]
     assert (room["name"], room["owner"], room["access"]) == ("square", "alice", "private")
-    assert cli("rooms").out.split()[:3] == ["square", "@alice", "private"]
+    assert cli("room", "list", "--all").out.split()[:3] == ["square", "@alice", "private"]
     lines = cli.json("audit", "--by", "operator")["lines"]
     assert [(it["action"], it["about"], it.get("detail")) for it in lines] == [
         ("token.revoked", "(deleted)", {"detail": token["id"]}),
@@ -95,7 +109,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(start_hub, cli, tm
     closed = {"FOLKMOOT_REGISTRATION": "closed", "FOLKMOOT_RATES_REGISTER_PER_HOUR": "1"}
     hub = start_hub(FOLKMOOT_HOST="0.0.0.0", **closed)
     here = hub.url.replace("0.0.0.0", "127.0.0.1")
-    assert "Registration is closed. Make your own account" in hub.said
+    assert "Set up this hub: " in hub.said
     for handle in ("admin", "bob"):
         ran = cli("people", "add", handle, **keys)
         assert (ran.code, ran.err) == (0, ""), handle

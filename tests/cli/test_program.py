@@ -185,11 +185,11 @@ def test_completion_can_be_shown_for_every_shell(cli, shell):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("folkmoot s", {"search", "send", "serve", "star", "status", "store"}),
+        ("folkmoot s", {"send", "serve", "status", "store"}),
         ("folkmoot config ", {"show", "check"}),
         ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
         ("folkmoot serve --log-f", {"--log-format"}),
-        ("folkmoot threads --state ", {"active", "archived", "muted", "starred"}),
+        ("folkmoot mail list --state ", {"active", "archived", "muted", "starred"}),
     ],
 )
 def test_bash_completes_commands_options_and_values(cli, words, expected):

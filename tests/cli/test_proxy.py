@@ -125,6 +125,19 @@ def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(tmp_pa
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == [".redaction-key"]
 
 
+def test_a_proxy_that_a_script_started_in_the_background_ends_at_sigint(cli):
+    # A shell without job control has SIGINT ignored in what it starts with &.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = cli.begin("proxy", "--listen", "127.0.0.1:0", "--", *ECHO)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdout.readline().startswith("The proxy listens at ")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == ExitCode.OK
+
+
 def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

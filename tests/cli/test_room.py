@@ -26,7 +26,7 @@ def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None
 
 
 def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
-    assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
+    assert ada("room") == (0, "", "No rooms yet. 'folkmoot room create NAME' makes one.\n")
     made = ada(
         "room", "create", "planning", "--access", "invite", "--capability", "chat.*",
         "--grant", "@Bob=mcp.request.ping", "--grant", 'bob={"kind": "mcp.request.tools/call"}',
@@ -36,8 +36,8 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
         "Created the room planning, for invited people only.\nTo enter it: folkmoot "
         "room join planning\n"
     )
-    assert ada("room", "list").out == "planning  invite  owner  0  0  @ada\n"
-    assert bob("room").out == "planning  invite  -  0  0  @ada\n"
+    assert ada("room", "list").out == "planning  invite  owner  0    @ada\n"
+    assert bob("room").out == "planning  invite  -  0  invited  @ada\n"
     room = ada.json("room", "show", "planning")
     assert room["capabilities"] == ["chat.*"]
     assert room["grants"] == {"bob": ["mcp.request.ping", {"kind": "mcp.request.tools/call"}]}
@@ -47,7 +47,7 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
     }  # fmt: skip
     shown = re.sub(" +", " ", ada("room", "show", "planning").out).splitlines()
     assert {
-        "Proposals wait 1 min 0 s", "Keeps them 7 days", "Members may chat.*",
+        "Proposals wait 1 min 0 s", "Keeps them 7 days", "Members can chat.*",
         "Loop guard after 30 answers between agents",
     } <= set(shown)  # fmt: skip
     assert any(line.startswith('@bob mcp.request.ping, {"kind"') for line in shown)
@@ -110,7 +110,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(room, ada, bob):
     with bob.begin("room", "join", "planning") as joined:
         assert "system.presence.join bob joined" in joined.stdout.readline()
         granted = ada("room", "grant", "planning", "@Bob", "mcp.request.*", "room.invite")
-        assert granted.out == "bob may now: mcp.request.*, room.invite\n"
+        assert granted.out == "bob can now: mcp.request.*, room.invite\n"
         grant = granted.err.split()[-1]
         assert bob("room", "invite", "planning", "ada").code == 0
         assert ada("room", "revoke", "planning", "bob", "room.invite").code == 0
@@ -130,7 +130,7 @@ def test_one_who_may_not_is_told_what_is_allowed(ada, bob):
     refused(
         bob("room", "grant", "planning", "ada", "chat.*"),
         "You have no permission for capability.grant.",
-        "you may: chat.*, mcp.proposal.*",
+        "you can: chat.*, mcp.proposal.*",
     )
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
 
@@ -159,6 +159,8 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room, ada, bob):
         refused(again, "The proposal is already rejected.")
         refused(ada("room", "approve", "planning", "2"), "The proposal is already fulfilled.")
         refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
+        begun = ada("room", "approve", "planning", which[:30], "--to", "bob")
+        refused(begun, "The proposal is already fulfilled.")
         joined.stdin.close()
         assert joined.wait(60) == 0
 
@@ -213,7 +215,7 @@ def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room, ada, bo
         present.kill()
 
 
-def test_a_room_in_which_nothing_was_said_has_no_messages(room, ada):
+def test_a_room_in_which_nothing_was_said_has_no_messages(room, ada, bob):
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Messages +none$", shown, re.MULTILINE)
     assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
@@ -224,8 +226,14 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(room, ada):
         rows = [row.rstrip() for row in terminal.rows]
     at = rows.index("                mcp.request.tools/list,")
     assert rows[at + 1] == "                mcpx.withdraw.proposal,"
+    bob("room", "say", "planning", "Hello @ada.")
+    bob("room", "say", "planning", "Are you there?")
+    assert "@1 2 unread" in ada("room", "list").out
+    ada("room", "create", "cellar", "--access", "private")
+    ada("room", "invite", "cellar", "bob")
+    assert re.search("^cellar .* invited", bob("room", "list").out, re.MULTILINE)
     with ada.at_terminal("room", "list", columns=44) as terminal:
-        terminal.wait_for("here 0  messages 1")
+        terminal.wait_for("new @1 2 unread")
 
 
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")
@@ -289,7 +297,7 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(room, ada):
     with ada.at_terminal("room", "delete", "planning") as terminal:
         terminal.wait_for("Type its name to confirm").type("planning\r")
         assert terminal.end() == 0
-    assert ada("room", "list").err.startswith("No rooms.")
+    assert ada("room", "list").err.startswith("No rooms yet.")
 
 
 def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room, ada):

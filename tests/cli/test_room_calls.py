@@ -100,7 +100,7 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(ada,
     (proposal,) = ada.json("room", "proposals", "planning")["proposals"]
     number = proposal["seq"]
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == f"You may not call high_water yourself, so it was proposed as #{number}.\n"
+    assert ran.err == f"You can't call high_water yourself, so it was proposed as #{number}.\n"
     assert proposal["message"]["payload"]["reason"] == "I sail."
     assert 'high_water harbour: "Rye"' in ada("room", "proposals", "planning").out
     ran = ada("room", "approve", "planning", str(number))
@@ -180,7 +180,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(ada, 
         hers.type("/call high_water harbour=Rye\r")
         hers.wait_for("ada asked tides: high_water harbour=Rye").wait_for("tides: six o'clock")
         his.wait_for("tides: six o'clock").type("/call high_water harbour=Rye @tides\r")
-        his.wait_for("You may not call high_water yourself, so it was proposed as #")
+        his.wait_for("You can't call high_water yourself, so it was proposed as #")
         hers.wait_for("1 proposal: Tab")
         assert 'harbour: "Rye"' in hers.text
         number = ada.json("room", "proposals", "planning")["proposals"][0]["seq"]
@@ -213,7 +213,7 @@ def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(ada, b
         assert "approve ·" not in his.text
         his.type("a").type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
         ada("room", "grant", "planning", "bob", "mcp.request.tools/call:high_water")
-        his.wait_for("You may now: ").type("\t").wait_for("a approve · r reject · Esc back")
+        his.wait_for("You can now: ").type("\t").wait_for("a approve · r reject · Esc back")
         his.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
         states = [it["state"] for it in ada.json("room", "proposals", "planning")["proposals"]]
         assert states == ["open"]

@@ -115,7 +115,7 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room, ada, bob):
     ran = bob("room", "join", "planning", given="one\ntwo\n")
     assert ran.code == ExitCode.FAILED
     assert ran.err.count("folkmoot: error: You have no permission for chat.message") == 2
-    assert "you may: reasoning.*" in ran.err
+    assert "you can: reasoning.*" in ran.err
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 

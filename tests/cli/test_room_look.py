@@ -292,7 +292,7 @@ def test_a_refusal_says_what_was_tried_and_what_is_allowed():
     seen = look(refused)
     assert (seen.chip, seen.tone) == ("refused", Tone.FAILED)
     assert seen.text == (
-        "You may not.", "you tried: mcp.request.ping", 'you may: chat.*, {"kind": "x.y"}',
+        "You may not.", "you tried: mcp.request.ping", 'you can: chat.*, {"kind": "x.y"}',
         "try again in 12.5 seconds",
     )  # fmt: skip
 
@@ -378,19 +378,19 @@ def test_the_tutorial_shows_what_the_view_draws():
         return said(seq, "system.presence.join", {"participant": {"id": who, "type": type_}})
 
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-             "params": {"name": "read_file", "arguments": {"path": "notes.txt"}}}  # fmt: skip
-    result = {"content": [{"type": "text", "text": "Buy flour."}]}
-    wanted = {"name": "delete_file", "arguments": {"path": "notes.txt", "recursive": True}}
+             "params": {"name": "high_water", "arguments": {"harbour": "Rye"}}}  # fmt: skip
+    result = {"content": [{"type": "text", "text": "High water at Rye: six o'clock."}]}
+    wanted = {"name": "high_water", "arguments": {"harbour": "Dover"}}
     payload = {"method": "tools/call", "params": wanted}
-    proposal = said(7, "mcp.proposal.tools/call:delete_file", payload, who="coder", to=["files"])
+    proposal = said(7, "mcp.proposal.tools/call:high_water", payload, who="bob", to=["tides"])
     drawn = shown(
         joined(1, "ada"),
         joined(2, "bob"),
         said(3, "chat.message", {"text": "Good morning @ada!"}, who="bob"),
-        joined(4, "coder", "agent"),
-        said(5, "mcp.request.tools/call:read_file", asked, to=["coder"]),
-        said(6, "mcp.response.tools/call:read_file", {"jsonrpc": "2.0", "id": 1, "result": result},
-             who="coder", to=["ada"], correlation_id=["id-5"]),
+        joined(4, "tides", "agent"),
+        said(5, "mcp.request.tools/call:high_water", asked, to=["tides"]),
+        said(6, "mcp.response.tools/call:high_water", {"jsonrpc": "2.0", "id": 1, "result": result},
+             who="tides", to=["ada"], correlation_id=["id-5"]),
         proposal,
     )  # fmt: skip
     view, card, *_ = (

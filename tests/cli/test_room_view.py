@@ -135,7 +135,7 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
 
 def test_the_commands_of_the_input_line(ada, bob, screen):
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
-    screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
+    screen.type("/who\r").wait_for("ada  person, owner").wait_for("You can: *")
     screen.type("/nonsense\r").wait_for("There is no command /nonsense. /help lists the commands.")
     screen.type("//slash\r").wait_for(is_said("ada: /slash"))
     screen.type("/propose tools/call:f {oops}\r").wait_for("What is in the braces is not JSON.")
@@ -149,15 +149,15 @@ def test_the_commands_of_the_input_line(ada, bob, screen):
     screen.type("/withdraw #4\r").wait_for("ada withdrew #4")
     with bob.at_terminal(*JOIN) as other:
         other.wait_for("live").type("/kick ada\r").wait_for("refused")
-        other.wait_for("you tried: room.kick").wait_for("you may: chat.*, mcp.notif")
+        other.wait_for("you tried: room.kick").wait_for("you can: chat.*, mcp.notif")
         screen.wait_for("2 here").type("@bob, are you there?\r")
         screen.wait_for(is_said("ada: @bob, are you there?"))
         latest = ada.json("room", "history", "planning", "--limit", "1")["messages"][0]
         assert latest["payload"]["mentions"] == ["bob"]
         screen.wait_for("2 here").type("/grant @bob capability.grant reasoning.*\r")
-        other.wait_for("You may now: chat.*")
+        other.wait_for("You can now: chat.*")
         screen.type("/revoke bob reasoning.*\r").wait_for("ada revoked from bob")
-        other.wait_for(lambda it: it.text.count("You may now") == 2)
+        other.wait_for(lambda it: it.text.count("You can now") == 2)
         screen.type("/kick bob\r").wait_for("bob left").wait_for("1 here")
         assert other.end() == ExitCode.FAILED
         assert "folkmoot: error: " in other.text
@@ -169,9 +169,21 @@ def test_the_commands_of_the_input_line(ada, bob, screen):
 
 
 def test_tab_completes_names_and_commands(screen):
-    screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You may: *")
+    screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You can: *")
     screen.type("hello @a\t").wait_for("ada> hello @ada").type("\r")
     screen.wait_for(is_said("ada: hello @ada"))
+
+
+def test_what_is_new_is_told_and_read_by_looking_and_those_who_are_away_are_known(room, ada, bob):
+    post(bob, "planning", "chat.message", {"text": "Are you there, @ada?"})
+    with ada.at_terminal(*JOIN) as terminal:
+        terminal.wait_for("You are ada in planning. New: @1 1 unread.")
+        terminal.type("/who\r").wait_for("Away: @bob")
+        terminal.type("hello @b\t").wait_for("ada> hello @bob").type("\r")
+        terminal.wait_for(is_said("ada: hello @bob"))
+        terminal.wait_for(lambda _: not ada.json("room", "list")["rooms"][0]["mentions"])
+    assert ada.json("room", "list")["rooms"][0]["unread"] == 0
+    assert bob.json("room", "list")["rooms"][0]["mentions"] == 1
 
 
 @pytest.mark.requirement("room.resume")

@@ -44,9 +44,9 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
         signal.signal(signal.SIGHUP, before)
     assert re.search(rf"Listening on +{re.escape(hub.url)}\n", hub.said)
     page = hub.url.replace("127.0.0.1", "localhost")
-    assert re.search(rf"Inbox +{re.escape(page)}/inbox\n", hub.said)
+    assert re.search(rf"\n\nSet up this hub: {re.escape(page)}/set-up#[\w-]{{40,200}}\n", hub.said)
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
-    assert f"\n  {hub.url}/mcp\n" in hub.said
+    assert "/mcp" not in hub.said
     assert run(ask(hub.port, "/health")).status == 200
     ended = hub.stop(number)
     assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
@@ -141,23 +141,39 @@ def test_a_client_is_given_an_address_it_can_connect_to(url, expected):
 
 def test_behind_a_proxy_a_client_is_given_the_public_url():
     loaded = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot/"})
-    said = welcome("http://0.0.0.0:8420", loaded, 0)
+    said = welcome("http://0.0.0.0:8420", loaded, "secret")
+    # Below a path there are no pages to set it up at.
+    assert "secret" not in said
     assert "\n  https://hub.example/moot/mcp\n" in said
     assert "http://0.0.0.0:8420 (all network interfaces)" in said
 
 
 @pytest.mark.requirement("hub.registration-told")
 def test_where_not_everyone_may_register_the_commands_are_shown():
-    public = {"FOLKMOOT_PUBLIC_URL": "https://hub.example"}
+    public = {"FOLKMOOT_PUBLIC_URL": "https://hub.example/moot"}
     folder = {"data": "/var/lib/the hub"}
-    said = welcome("http://127.0.0.1:8420", load(options=folder, environ=public), 0)
+    said = welcome("http://127.0.0.1:8420", load(options=folder, environ=public), "secret")
     assert "Registration is by invitation. Make your own account, then invite others:" in said
     assert "  folkmoot people add HANDLE --data '/var/lib/the hub'\n" in said
     assert "  folkmoot invite --for HANDLE --data '/var/lib/the hub'\n" in said
-    later = welcome("http://127.0.0.1:8420", load(environ=public), 3)
+    later = welcome("http://127.0.0.1:8420", load(environ=public), "")
     assert "Registration is by invitation. Invite someone with:" in later
     assert "  folkmoot invite --for HANDLE\n" in later
     assert "people add" not in later
     closed = load(environ={"FOLKMOOT_REGISTRATION": "closed"})
-    assert "Registration is closed." in welcome("http://127.0.0.1:8420", closed, 1)
-    assert "Registration" not in welcome("http://127.0.0.1:8420", load(environ={}), 0)
+    assert "Registration is closed." in welcome("http://127.0.0.1:8420", closed, "")
+    assert "Registration" not in welcome("http://127.0.0.1:8420", load(environ={}), "")
+
+
+def test_a_hub_without_an_account_prints_the_link_to_set_it_up_and_nothing_to_do_before():
+    public = load(environ={"FOLKMOOT_PUBLIC_URL": "https://hub.example"})
+    for loaded, link in (
+        (public, "https://hub.example/set-up#s3cret"),
+        (load(environ={}), "http://localhost:8420/set-up#s3cret"),
+    ):
+        said = welcome("http://0.0.0.0:8420", loaded, "s3cret")
+        assert f"\n\nSet up this hub: {link}\n\nPress Ctrl-C to stop." in said
+        for later in ("Inbox", "/mcp", "invite"):
+            assert later not in said
+            assert "Set up" not in welcome("http://0.0.0.0:8420", loaded, "")
+    assert "\n  http://127.0.0.1:8420/mcp\n" in welcome("http://0.0.0.0:8420", load(environ={}), "")

@@ -97,3 +97,20 @@ async def test_a_planned_restart_disturbs_nobody(tmp_path):
                 await asyncio.gather(
                     one.__aexit__(None, None, None), two.__aexit__(None, None, None)
                 )
+
+
+async def test_a_program_marks_what_it_read_and_knows_who_is_away(town):
+    ann, bob = await town.person("ann"), await town.person("bob")
+    await town.room(ann)
+    async with at(town, bob) as two:
+        await two.say("Are you there, @ann?")
+        assert [(who.id, who.role) for who in await two.list_away()] == [("ann", "owner")]
+    async with at(town, ann) as one:
+        visitor = await town.hub.rooms.authenticate(ann.token)
+        before = await town.hub.rooms.get(visitor, ROOM)
+        assert (before.unread, before.mentions) == (1, 1)
+        await one.mark_read()
+        await one.mark_read(1)
+        after = await town.hub.rooms.get(visitor, ROOM)
+        assert (after.unread, after.mentions) == (0, 0)
+        assert [who.id for who in await one.list_away()] == ["bob"]

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, Room
@@ -275,6 +276,8 @@ async def test_a_program_reads_what_was_said_before_it_came(square):
         page = await rob.history(limit=10)
         assert [m.text for m in page if m.text] == ["one", "two"]
         assert page[0].mentions == ()
+        odd = msgspec.structs.replace(page[0], kind="chat.message", payload={"mentions": 7})
+        assert (odd.mentions, odd.reply_to, odd.thread_id) == ((), None, None)
         (one,) = await rob.history(after=first.seq, limit=1)
         assert one.text == "two"
     async with square.enter(square.account, after=0, epoch="another") as rob:

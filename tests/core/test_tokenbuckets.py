@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from folkmoot.core.tokenbuckets import TokenBuckets
@@ -89,6 +89,7 @@ def test_what_is_overdrawn_is_taken_all_the_same():
     st.integers(1, 5),
     st.lists(st.floats(0, 30, allow_nan=False), min_size=1, max_size=40),
 )
+@example(at_once=True, tokens=1, pauses=[8.954972664660955, 0.0, 0.0, 0.0, 0.0])
 def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(at_once, tokens, pauses):
     buckets = TokenBuckets[str](at_once=at_once)
     now, given_at = 0.0, list[float]()

@@ -6,10 +6,9 @@ import asyncio
 from typing import Any
 
 from docs.pages.answers import ANSWERS
+from folkmoot.client import Room
 from folkmoot.operations import CATALOGUE
 from tests.mcp_harness import Person, meeting
-
-SCHEMA = {"type": "object", "properties": {"harbour": {"type": "string"}}}
 
 
 def shape(value: Any) -> Any:
@@ -21,29 +20,28 @@ def shape(value: Any) -> Any:
     return type(value)
 
 
-async def tools_in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
+async def tools_in_a_room(hub: str, alice: Person, bob: Person) -> dict[str, Any]:
     """What alice is answered who lists and calls a tool of bob's, and bob who answers."""
-    tea, tool = {"room": "tea"}, {"name": "high_water", "description": "", "inputSchema": SCHEMA}
+    tea = {"room": "tea"}
+    program = Room(hub, room="tea", token=bob.token)
 
-    async def answer(method: str, **answer: Any) -> Any:
-        request = (await bob.call("room/read", **tea, kinds=["request"]))["messages"][-1]
-        assert request["payload"]["method"] == method
-        return await bob.call("room/respond", **tea, request=request["id"], **answer)
+    @program.tool
+    def high_water(harbour: str) -> str:
+        """When the tide is highest."""
+        return harbour
 
-    given: dict[str, Any] = {}
-    for name, arguments, method, reply in (
-        ("room/tools", {"to": "bob"}, "tools/list", {"result": {"tools": [tool]}}),
-        ("room/call", {"to": "bob", "tool": "high_water"}, "tools/call", {"text": "six"}),
-    ):
-        before = (await bob.call("room/read", **tea))["last_seq"]
-        asked = asyncio.create_task(alice.call(name, **tea, **arguments))
-        await bob.call("room/read", **tea, kinds=["request"], after=before, wait=50)
-        given["room/respond"] = await answer(method, **reply)
-        given[name] = await asked
-    return given
+    async with program:
+        given = {"room/tools": await alice.call("room/tools", **tea)}
+    before = (await bob.call("room/read", **tea))["last_seq"]
+    called = alice.call("room/call", **tea, to="bob", tool="high_water")
+    asked = asyncio.create_task(called)
+    waiting = await bob.call("room/read", **tea, kinds=["request"], after=before, wait=50)
+    answer = {"request": waiting["messages"][-1]["id"], "text": "six"}
+    given["room/respond"] = await bob.call("room/respond", **tea, **answer)
+    return given | {"room/call": await asked}
 
 
-async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
+async def in_a_room(hub: str, alice: Person, bob: Person) -> dict[str, Any]:
     """What the tools of rooms answer."""
     tea = {"room": "tea"}
     given = {"room/create": await alice.call("room/create", name="tea")}
@@ -52,7 +50,8 @@ async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     given |= {name: await alice.call(name, **joining[name]) for name in joining}
     after = {**tea, "after": given["room/say"]["seq"] - 1}
     given["room/read"] = await alice.call("room/read", **after)
-    given |= await tools_in_a_room(alice, bob)
+    given["room/mark_read"] = await alice.call("room/mark_read", **tea)
+    given |= await tools_in_a_room(hub, alice, bob)
     words = {"name": "chat.say", "arguments": {"text": "Supper"}}
     asked = {"method": "tools/call", "params": words, "to": "gateway", "reason": "Hunger"}
     given["room/propose"] = await bob.call("room/propose", **tea, **asked)
@@ -96,7 +95,7 @@ async def test_every_tool_answers_as_its_example_does(tmp_path):
             "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
             "msg/delete_account": {"confirm": "alice_v2"},
         }  # fmt: skip
-        given |= await in_a_room(alice, bob)
+        given |= await in_a_room(there.hub.base_url, alice, bob)
         given |= {name: await alice.call(name, **rest[name]) for name in rest}
     assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
     assert {name: shape(answer) for name, answer in given.items()} == {

@@ -107,4 +107,4 @@ def check_folkmoot(words: list[str], where: str) -> None:
 def test_the_readme_shows_what_serve_prints():
     loaded = load(None, options={"data": "/home/ada/folkmoot/.folkmoot"}, environ={})
     shown = [block.text for block in pages()["README.md"].blocks if block.language == "text"]
-    assert shown == [welcome("http://127.0.0.1:8420", loaded, 0) + "\n"]
+    assert shown == [welcome("http://127.0.0.1:8420", loaded, "…") + "\n"]

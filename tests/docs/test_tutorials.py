@@ -19,6 +19,7 @@ ELSEWHERE = {
     "docs/tutorials/bridge.md": "followed by test_bridge.py",
     "docs/tutorials/server.md": "followed by test_server.py",
     "docs/tutorials/inbox.md": "has nothing to paste; tests/browser does what it says",
+    "docs/tutorials/rooms-in-the-browser.md": "has nothing to paste; tests/browser does it",
     "docs/tutorials/operation.md": "followed by test_operation.py",
 }
 # Clients of others, which tests/peers/test_clients_sign_in.py starts.

@@ -26,9 +26,9 @@ def why(found: Access) -> list[str]:
 def test_a_grant_of_a_group_is_the_reason_that_is_told():
     team = held("group", "files:read", "msg/*", name="team")
     found = access(team, "files", ROWS)
-    assert (found.may, found.tools, why(found)) == ("some", 1, ["by the grant of group team"])
+    assert (found.may, found.tools, why(found)) == ("some", 1, ["allowed for the group team"])
     one = access_to(team, kind_of("tools", READ))
-    assert (one.may, why(one)) == ("all", ["by the grant of group team"])
+    assert (one.may, why(one)) == ("all", ["allowed for the group team"])
     other = access_to(team, kind_of("tools", WRITE))
     assert (other.may, why(other)) == ("none", [])
 
@@ -37,7 +37,7 @@ def test_a_deny_outweighs_every_grant_and_is_the_reason_then():
     given = [*held("everyone", "files:*", name="files"), *held("granted", "!files:write")]
     found = access(given, "files", ROWS)
     assert (found.may, found.tools) == ("some", 1)
-    assert why(found) == ["because everyone may use it", "denied by an operator"]
+    assert why(found) == ["the server is open to everyone", "denied by an operator"]
     assert [reason.denies for reason in found.reasons] == [False, True]
     refused = access_to(given, kind_of("tools", WRITE))
     assert (refused.may, why(refused)) == ("none", ["denied by an operator"])
@@ -47,7 +47,7 @@ def test_a_grant_for_some_arguments_alone_allows_some():
     notes = {"params": {"arguments": {"path": "notes/*"}}}
     source = {"kind": "mcp.request.tools/call:files:read", "payload": notes}
     found = access_to([HeldRight(capability(source), "settings")], kind_of("tools", READ))
-    assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
+    assert (found.may, why(found)) == ("some", ["allowed in the settings file"])
 
 
 def test_whoever_holds_nothing_of_a_server_may_not_use_it():

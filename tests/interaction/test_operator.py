@@ -31,7 +31,7 @@ OPERATOR = [row for row in OPERATIONS if row.who == "operator"]
 # Nothing is held or recorded here, no server is there, and the hub was not started from settings.
 UNLIKELY = frozenset(
     (
-        *("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"),
+        *("held/show", "folkmoot/settings", "folkmoot/groups", "folkmoot/tapes", "folkmoot/tape"),
         *("folkmoot/server", "folkmoot/server_history", "folkmoot/server_access"),
     )
 )

@@ -104,7 +104,7 @@ async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(rule, tmp_
 
     wrong: list[str] = []
     async with ruled(tmp_path, when) as there:
-        in_it = {"room/create", "room/list"} if not pattern else set()
+        in_it = {"room/create", "room/list", "room/unread"} if not pattern else set()
 
         def stops(way: Way) -> bool:
             tool = tool_of(way)

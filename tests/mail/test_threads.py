@@ -34,6 +34,7 @@ async def test_a_thread_is_shown_with_the_members_of_the_specification(office, a
     }
     [own] = (await office.mail.threads(alice)).threads
     assert (own.other_handle, own.unread_count, own.last_read_at) == ("bob", 0, 0)
+    assert own.last_message_own
 
 
 @pytest.mark.requirement("thread.subject")

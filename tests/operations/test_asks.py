@@ -236,6 +236,38 @@ async def test_an_approval_that_a_restart_came_between_is_answered_all_the_same(
         assert (await decisions(ada))[0]["outcome"] == "cancelled"
 
 
+async def test_a_proposal_is_as_risky_as_its_tool_says_wherever_it_is_read(hub):
+    ada, bob = await hub.people("ada", "bob")
+    await ada.create("attic")
+    hub.hub.behind.gateway.attach(Scripted("demo"))
+    tools = (
+        tool("wipe", annotations={"destructiveHint": True}),
+        tool("look", annotations={"readOnlyHint": True}),
+    )
+    await hub.hub.behind.gateway.arrived("demo", Inventory(tools=tools))
+    expected = {
+        await proposed(bob, "attic", "demo:look", "demo"): "reads",
+        await proposed(bob, "attic", "demo:wipe", "demo"): "destroys",
+        # Whoever is no server does with a call what they like, whatever it is called.
+        await proposed(bob, "attic", "demo:look", "rob"): "unknown",
+        await proposed(bob, "attic", "demo:gone", "demo"): "unknown",
+        await proposed(bob, "attic", "msg/whoami", "demo"): "unknown",
+    }
+    payload = {"method": "tools/call", "params": {"name": "demo:look", "arguments": {}}}
+    open_to_all = await send(bob, "attic", "mcp.proposal.tools/call:demo:look", payload)
+    expected[open_to_all["id"]] = "unknown"
+    found = await asks(ada)
+    assert {it["proposal"]["id"]: it["risk"] for it in found} == expected
+    assert {it["proposal"]["id"]: it["proposal"]["risk"] for it in found} == expected
+    assert [it["risk"] for it in found] == ["destroys", *["unknown"] * 4, "reads"]
+    here = f"{ROOMS}/attic"
+    for path in ("proposals", "waiting"):
+        listed = (await ada.get(f"{here}/{path}"))["proposals"]
+        assert {it["id"]: it["risk"] for it in listed} == expected
+    one = next(iter(expected))
+    assert (await ada.get(f"{here}/proposals/{quote(one, safe='')}"))["risk"] == "reads"
+
+
 async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
     ada, bob = await hub.people("ada", "bob")
     runs = await operator(hub, ada)
@@ -266,7 +298,7 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
     ]
     await asyncio.sleep(0)
     await proposed(bob, "attic")
-    await proposed(bob, "attic", "keep", "demo")
+    await proposed(bob, "attic", "demo:keep", "demo")
     everything = await runs.get("/v1/asks")
     assert everything["counts"] == {"proposal": 2, "held": 3, "tool": 3}
     assert everything["count"] == 8
@@ -277,7 +309,7 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
         ("unknown", "proposal", "tools/call lamp"),
         ("unknown", "tool", "changed demo:look"),
         ("acts", "held", "tools/call msg/send"),
-        ("changes", "proposal", "tools/call keep"),
+        ("changes", "proposal", "tools/call demo:keep"),
         ("reads", "held", "tools/call msg/whoami"),
         ("reads", "tool", "new demo:see"),
     ]

@@ -28,15 +28,19 @@ DESTROYING = named_in("msg", "delete_message delete_thread delete_account remove
 BEYOND = DESTROYING | named_in("msg", "whoami thread blocks")
 ROOMS = named_in(
     "room",
-    "list create join leave say read tools call respond propose proposals decide invite",
+    "list create join leave say read mark_read tools call respond propose proposals decide invite",
 )
 FINDERS = named_in("folkmoot", "find_tool call_tool")
 OWN = named_in("folkmoot", "tokens asks")
 # Tools that reach nobody but their caller.
-ALONE = DESTROYING | named_in(
-    "msg",
-    "register recover whoami set_profile change_handle mark_read archive star mute add_contact "
-    "block blocks",
+ALONE = (
+    DESTROYING
+    | named_in(
+        "msg",
+        "register recover whoami set_profile change_handle mark_read archive star mute add_contact "
+        "block blocks",
+    )
+    | {"room/mark_read"}
 )
 
 named = pytest.mark.parametrize("name", SPECIFICATION)

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from folkmoot.core import errors as e
 from folkmoot.operations import CATALOGUE, Arguments
 from folkmoot.operations.arguments import decode
-from folkmoot.operations.row import says
+from folkmoot.operations.row import describe
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -30,9 +30,11 @@ def refused(name: str, arguments: Any) -> str:
 
 
 class Change(Arguments, frozen=True, kw_only=True):
-    label: Annotated[str, says("What it is for.", min_length=1, max_length=3)] | UnsetType = UNSET
-    rights: Annotated[list[str], says("What it may do.")] | UnsetType | None = UNSET
-    limit: Annotated[int, says("How many.", ge=1, le=9)] = 5
+    label: Annotated[str, describe("What it is for.", min_length=1, max_length=3)] | UnsetType = (
+        UNSET
+    )
+    rights: Annotated[list[str], describe("What it may do.")] | UnsetType | None = UNSET
+    limit: Annotated[int, describe("How many.", ge=1, le=9)] = 5
 
 
 def test_null_is_a_value_where_the_struct_tells_it_from_nothing():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from folkmoot.rooms import visitor_of
+from folkmoot.rooms.limits import MAX_LISTINGS
 from tests.operations.test_room_tools import LONG, Office, Someone
+from tests.rooms.gathering import Ear, envelope
 
 TIDES = {
     "name": "high_water",
@@ -19,14 +21,39 @@ TIDES = {
 }
 
 
+class Lister(Ear):
+    """A connection that answers when the hub asks for its tools, two on a page."""
+
+    def __init__(self, tools: Sequence[dict[str, Any]]) -> None:
+        super().__init__()
+        self.tools = tools
+        self.room: Any = None
+
+    def tell(self, data: bytes) -> None:
+        super().tell(data)
+        asked = self.heard[-1]
+        if asked["kind"] == "mcp.request.tools/list" and "seq" not in asked:
+            begin = int(asked["payload"]["params"].get("cursor", 0))
+            result: dict[str, Any] = {"tools": self.tools[begin : begin + 2]}
+            if begin + 2 < len(self.tools):
+                result["nextCursor"] = str(begin + 2)
+            self.room.receive(self, answer_to(asked, result))
+
+
+def answer_to(asked: dict[str, Any], result: Any) -> bytes:
+    payload = {"jsonrpc": "2.0", "id": asked["payload"]["id"], "result": result}
+    about = {"to": [asked["from"]], "correlation_id": [asked["id"]]}
+    return envelope("mcp.response.tools/list", payload, **about)
+
+
 @asynccontextmanager
 async def offering(
     who: Someone, *tools: dict[str, Any], failing: bool = False
 ) -> AsyncIterator[None]:
     """Someone whose connection serves, and who answers with the rooms' own tools."""
     joined = await who.call("room/join")
-    here = who.office.here
-    ear, live = await here.join(visitor_of(who.account), serve=True)
+    ear, live = await who.office.here.join(visitor_of(who.account), ear=Lister(tools), serve=True)
+    ear.room = live
 
     async def answer() -> None:
         after = joined["last_seq"]
@@ -39,9 +66,7 @@ async def offering(
 
     async def respond(message: dict[str, Any]) -> None:
         request = {"request": message["id"]}
-        if message["payload"]["method"] == "tools/list":
-            await who.call("room/respond", **request, result={"tools": list(tools)})
-        elif failing:
+        if failing:
             await who.call("room/respond", **request, error="The sea is gone.")
         else:
             asked = message["payload"]["params"]["arguments"]["harbour"]
@@ -102,14 +127,12 @@ async def test_what_keeps_a_call_from_its_answer_is_said(office):
     assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
     for ear, live in ears:
         live.left(ear)
-    requests = await ann.messages(kinds=["request"])
-    for request in requests:
-        given = {"request": request["id"], "text": "late"}
-        assert await tides.denied("room/respond", **given) == "request_not_open"
-
     async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
         for tool, sentence in (
-            ("high_water", "Give in to whose high_water to call: tides, tides2."),
+            (
+                "high_water",
+                "Several participants offer high_water; set `to` to one of: tides, tides2.",
+            ),
             ("low_water", "Nobody in the room offers low_water."),
             ("", "tool must have 1 to 1,024 characters."),
             ("x" * 1_025, "tool must have 1 to 1,024 characters."),
@@ -154,7 +177,43 @@ async def test_one_who_may_not_list_says_whose_tool_it_is(office):
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(office):
+async def test_to_list_tools_leaves_nothing_in_the_room_and_nobody_else_answers(office):
+    ann, bob, tides = await square(office, "ann", "bob", "tides")
+    here = office.here
+    bobs, live = await here.join(visitor_of(bob.account))
+    ear, _ = await here.join(visitor_of(tides.account), serve=True)
+    before, told = await ann.messages(), len(bobs.heard)
+    listing = asyncio.create_task(ann.call("room/tools", wait=LONG))
+    asked = await ear.until_kind("mcp.request.tools/list")
+    assert (asked["from"], asked["to"], "seq" in asked) == ("gateway", ["tides"], False)
+    live.receive(bobs, answer_to(asked, {"tools": [{"name": "forged"}]}))
+    refused = await bobs.until_kind("system.error")
+    assert refused["payload"]["error"] == "request_not_open"
+    live.receive(ear, answer_to(asked, {"tools": [TIDES]}))
+    assert (await listing)["tools"] == [{"to": "tides", **TIDES}]
+    assert await ann.messages() == before
+    assert len(bobs.heard) == told + 1
+    # An answer that comes too late, or twice, is refused like any that nobody asked for.
+    live.receive(ear, answer_to(asked, {"tools": []}))
+    assert (await ear.until_kind("system.error"))["payload"]["error"] == "request_not_open"
+    assert await ann.messages() == before
+
+
+@pytest.mark.requirement("room.call-tools")
+async def test_a_list_of_tools_is_read_to_its_end_and_a_connection_is_not_asked_too_often(office):
+    ann, tides = await square(office, "ann", "tides")
+    many = [{**TIDES, "name": f"tool_{number}"} for number in range(5)]
+    async with offering(tides, *many):
+        assert len((await ann.call("room/tools"))["tools"]) == len(many)
+    ear, _ = await office.here.join(visitor_of(tides.account), serve=True)
+    asking = [ann.call("room/tools", wait=1) for _ in range(MAX_LISTINGS + 5)]
+    silent = await asyncio.gather(*asking)
+    assert all(each["unanswered"] == ["tides"] for each in silent)
+    assert ear.kinds.count("mcp.request.tools/list") == MAX_LISTINGS
+
+
+@pytest.mark.requirement("room.call-tools")
+async def test_one_who_joined_by_tool_cannot_be_asked_for_tools(office):
     ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
     async with offering(tides, TIDES):
         listed = await ann.call("room/tools", wait=LONG)

@@ -311,7 +311,7 @@ async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office):
     assert told == ("We must know.", made["expires_at"])
     decide = {"proposal": made["proposal"], "decision": "fulfil"}
     told = await ann.denied("room/decide", **decide)
-    assert told == "Give in to who should do it: a participant of the room."
+    assert told == "Set `to` to the participant who should act: a participant of the room."
     assert await ann.denied("room/decide", **decide, to="dan") == "recipient_unknown"
     assert await ann.denied("room/decide", **decide, to="ann") == "recipient_invalid"
     done = await ann.call("room/decide", **decide, to="cid")
@@ -340,7 +340,7 @@ async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office):
     await bob.send("mcp.proposal.ping", **two)
     decide["proposal"] = "two"
     told = await ann.denied("room/decide", **decide)
-    assert told == "Give in to who should do it: one of bob, cid."
+    assert told == "Set `to` to the participant who should act: one of bob, cid."
     await ann.call("room/decide", **decide, to="cid")
     (request,) = await ann.messages(limit=1)
     assert "params" not in request["payload"]
@@ -516,3 +516,39 @@ async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sen
     result = await office.tools.call(read, {"room": "square"}, caller)
     assert '"payload":{"a":1.0,"b":[1e3,"\\u00e9"]}' in result.text()
     assert msgspec.json.decode(result.text())["messages"][1]["text"] == "after"
+
+
+async def test_a_room_is_searched_back_from_its_end_and_each_search_looks_only_so_far(
+    office, monkeypatch
+):
+    ann, bob = await office.square("ann", "bob")
+    await bob.call("room/join")
+    for number in range(30):
+        who = bob if number % 10 == 5 else ann
+        await who.call("room/say", text=f"Boat {number}", thread_id="sea" if number == 7 else None)
+    found = await ann.call("room/read", search="bOAT 2")
+    assert [one["text"] for one in found["messages"]] == [
+        "Boat 2",
+        *(f"Boat {n}" for n in range(20, 30)),
+    ]
+    assert found["looked_from"] == 1
+    latest = await ann.call("room/read", search="boat", limit=2)
+    assert [one["text"] for one in latest["messages"]] == ["Boat 28", "Boat 29"]
+    before = await ann.call("room/read", search="boat", limit=1, before=latest["looked_from"])
+    assert before["messages"][0]["text"] == "Boat 27"
+    assert "only" in (await ann.denied("room/read", search="boat", wait=1))
+    monkeypatch.setattr(messages, "MAX_READ", 5)
+    monkeypatch.setattr(messages, "MAX_MESSAGES_SEARCHED", 10)
+    rooms, visitor = office.here.rooms, visitor_of(ann.account)
+    page = await messages.search(rooms, visitor, "square", messages.Sought(thread="sea"), None, 50)
+    assert (page.messages, page.through_seq - page.from_seq) == ([], 9)
+    for sought, count in (
+        (messages.Sought(sender="bob", kind="chat"), 1),
+        (messages.Sought(kind="presence"), 0),
+        (messages.Sought("system.presence"), 0),
+    ):
+        page = await messages.search(rooms, visitor, "square", sought, None, 50)
+        assert len(page.messages) == count
+    (stranger,) = await office.people("eve")
+    await ann.call("room/create", name="closed", access="private")
+    assert await stranger.denied("room/read", room="closed", search="x") == "room_not_found"

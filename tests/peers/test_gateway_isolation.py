@@ -96,7 +96,9 @@ async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_ther
     assert (await at.ask(at.ann))["result"]["action"] == "accept"
     assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
     async with at.waiting(at.bob):
-        assert "cannot be tied to one call" in (await at.ask(at.ann))["error"]["message"]
+        assert (
+            "does not belong to exactly one open call" in (await at.ask(at.ann))["error"]["message"]
+        )
     # Bob has left, and what the server asks now may still be for him.
     assert "error" in await at.ask(at.ann)
     assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
@@ -127,7 +129,7 @@ async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(at, monke
     async with at.waiting(at.ann):
         pass
     # The server has not answered Ann's call, so it may ask something for it at any time.
-    assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
+    assert "does not belong to exactly one open call" in (await at.ask(at.bob))["error"]["message"]
     assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
     # Another link has taken the place of the one that nobody could be asked on.
     assert (await at.ask(at.bob))["result"]["action"] == "accept"

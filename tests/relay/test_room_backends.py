@@ -161,10 +161,10 @@ async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(th
         for name, sentence in {
             "github_delete_repo": "In a room it is called github:delete_repo",
             # What one may not use is not told of.
-            "github_create_issue": "what github has begins with github: or github://",
-            "files:read": "what github has begins with",
-            "msg/send": "what github has begins with",
-            "room_list": "what github has begins with",
+            "github_create_issue": "names from github start with github: or github://",
+            "files:read": "names from github start with",
+            "msg/send": "names from github start with",
+            "room_list": "names from github start with",
         }.items():
             with pytest.raises(RequestFailed, match=sentence):
                 await owner.call("github", name)

@@ -93,6 +93,19 @@ def test_a_database_of_another_program_is_refused(tmp_path):
             migrate(connection, [FIRST])
 
 
+def test_a_database_in_use_that_is_migrated_is_logged_and_a_new_one_is_not(tmp_path, caplog):
+    caplog.set_level("INFO", "folkmoot.store.schema")
+    with closing(database(tmp_path)) as connection:
+        migrate(connection, [FIRST])
+        assert caplog.messages == []
+        migrate(connection, [FIRST, SECOND])
+        migrate(connection, [FIRST, SECOND])
+    [line] = caplog.records
+    assert (line.getMessage(), line.from_schema, line.to_schema) == (
+        "the database was migrated", 1, 2,
+    )  # fmt: skip
+
+
 def test_several_processes_may_migrate_at_once(tmp_path):
     make_private(tmp_path / "folkmoot.db")
 

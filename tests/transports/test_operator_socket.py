@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.cli.operator import ask_socket, read_socket
+from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.operations import Services
 from folkmoot.operations.operator.hub import HubStatus
@@ -301,7 +302,7 @@ async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(path, tmp_pa
     target = tmp_path / "backup.db"
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
-    async with serving(path, backups=store, store=store) as hub:
+    async with serving(path, backups=store, store=store, clock=SystemClock()) as hub:
         assert await hub.ask("folkmoot/check") == {"whole": True, "faults": []}
         told: list[dict[str, Any]] = []
         wanted = {"path": str(target)}

@@ -139,9 +139,11 @@ async def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(answer, rate,
     loop = HandLoop()
     transport = Trickle(loop, answer, rate)
     in_hand: Any = loop
-    house = OpenConnections(10, TurnedAway())
-    made = HubProtocols(Response(), house)
-    connection = HubProtocol(made._config, made._state, {}, in_hand, house=house)
+    open_connections = OpenConnections(10, TurnedAway())
+    made = HubProtocols(Response(), open_connections)
+    connection = HubProtocol(
+        made._config, made._state, {}, in_hand, open_connections=open_connections
+    )
     connection.connection_made(transport)
     connection.pause_writing()
     # asyncio resumes when little is left, in whatever second that is.

@@ -194,7 +194,7 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own():
     addresses = Addresses(["127.0.0.1"])
     behind = {"address_of": addresses.of_peer, "locate": addresses.of}
     async with served(app, **behind) as hub:
-        turns = hub.server._protocols.house.turns
+        turns = hub.server._protocols.open_connections.turns
         begin, who = turns.begin, []
 
         def note(whose: str, start: Callable[[], object]) -> None:

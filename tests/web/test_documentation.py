@@ -121,6 +121,8 @@ def test_the_search_finds_the_section_that_is_about_it():
     answer, nothing, empty = get(f"{search}?q=master+key", f"{search}?q=xyzzyplugh", search)
     first = re.search(r'<ul class="found"><li><a href="([^"]*)">([^<]*)<', answer.text)
     assert first[1].startswith("/docs/operations/master-key#")
+    [some] = get(f"{search}?q=how+do+I+rotate+the+xyzzyplugh")
+    assert "master-key" in some.text
     assert answer.headers["cache-control"] == "no-store"
     assert "Nothing found." in nothing.text
     assert "Type a word" in empty.text
@@ -137,8 +139,12 @@ def test_what_is_looked_for_stays_text_and_is_bounded():
 def test_headings_come_before_text_and_what_is_over_comes_last():
     found = SHELF.search("browser sessions")
     assert found[0].title == "Browser sessions"
-    past = [section.page.path.startswith(("decisions/", "changelog")) for section in found]
+    whole = SHELF.search("backup")
+    past = [each.page.path.startswith(("decisions/", "changelog")) for each in whole]
+    reference = [each.page.path.startswith("reference/") for each in whole]
     assert past == sorted(past)
+    assert reference[: past.count(False)] == sorted(reference[: past.count(False)])
+    assert not reference[0]
     assert SHELF.search("   ") == []
     person = SHELF.pages["tutorials/person"]
     assert next(sections(person)).title == person.title

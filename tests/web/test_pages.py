@@ -273,3 +273,41 @@ async def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script
         *("require-trusted-types-for 'script'", "trusted-types folkmoot-worker"),
     } <= set(policy.split("; "))
     assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("path", ["/", "/inbox", "/sign-in?next=/rooms", "/rooms/a%2Fb", "/set-up"])
+async def test_a_browser_at_the_number_of_this_machine_is_sent_to_its_name(path):
+    opened = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    async with serving() as hub:
+        opened["host"] = f"127.0.0.1:{hub.port}"
+        answer = await ask(hub.port, path, headers=opened)
+        assert answer.status == 302
+        assert answer.headers["location"] == f"http://localhost:{hub.port}{path}"
+        # A name stays as it is; so does what programs, scripts and frames ask for.
+        for headers in (
+            {**opened, "host": f"localhost:{hub.port}"},
+            {"host": opened["host"]},
+            {**opened, "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"},
+            {**opened, "sec-fetch-dest": "iframe"},
+        ):
+            assert (await ask(hub.port, path, headers=headers)).status == 200
+        for other in ("/mcp", "/health", "/.well-known/mmp.json", "/manifest.webmanifest"):
+            assert (await ask(hub.port, other, headers=opened)).status != 302
+    pages = Pages(version="1", public_url="http://127.0.0.1:8420")
+    async with serving(pages=pages) as hub:
+        assert (await ask(hub.port, path, headers=opened)).status == 200
+
+
+async def test_the_pages_of_the_app_know_what_each_client_takes_with_a_token_and_without():
+    async with serving() as hub:
+        told = (
+            await ask(hub.port, "/clients.json", headers={"host": f"localhost:{hub.port}"})
+        ).json()
+    assert [it["id"] for it in told["clients"]] == list(CLIENTS)
+    for client in told["clients"]:
+        endpoint = f"http://localhost:{hub.port}/mcp"
+        assert all(endpoint in way["text"] and way["how"] for way in client["ways"])
+        assert told["token"] not in str(client["ways"])
+        # A token in an address is a last resort.
+        assert all(told["token"] in way["text"] for way in client["with_token"])
+        assert "?token=" not in client["with_token"][0]["text"]

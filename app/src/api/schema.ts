@@ -16,6 +16,13 @@ export type Access = {
   may: "all" | "some" | "none";
   tools: number;
   reasons: Array<AccessReason>;
+  names: Array<string>;
+};
+
+export type AccessOf = {
+  handle: string;
+  servers: Array<ServerShare>;
+  answer: Explained | null;
 };
 
 export type AccessReason = {
@@ -114,6 +121,7 @@ export type AuditLine = {
   action: string;
   by: string;
   about: string;
+  name?: string;
   detail?: Record<string, unknown>;
   account?: string;
   outcome?: string;
@@ -135,6 +143,12 @@ export type Authorization = {
   handle: string;
   scopes: Array<ScopeOffered>;
   redirect: string | null;
+};
+
+export type AwayMember = {
+  id: string;
+  type: "person" | "agent" | "guest";
+  role: "owner" | "member" | "guest" | "backend";
 };
 
 export type BackUp = {
@@ -232,6 +246,11 @@ export type ChangedTools = {
 export type Checked = {
   whole: boolean;
   faults: Array<string>;
+};
+
+export type Comings = {
+  came: number;
+  left: number;
 };
 
 export type Connection = {
@@ -447,6 +466,13 @@ export type Error = {
 };
 };
 
+export type Explained = {
+  tool: string;
+  may: "all" | "some" | "none";
+  sentence: string;
+  change: "" | "allow" | "deny" | "restore" | "accept";
+};
+
 export type ExportAccount = {
   path: string;
   overwrite?: boolean | null;
@@ -462,6 +488,14 @@ export type ExportedPerson = {
 
 export type FinishConnection = {
   query: string;
+};
+
+export type Fold = {
+  first: number;
+  last: number;
+  protocol: number;
+  presence: Record<string, Comings>;
+  others: number;
 };
 
 export type FollowedEvent = {
@@ -509,6 +543,23 @@ export type Granted = {
   granted: Array<string>;
   already: Array<string>;
   warnings: Array<string>;
+};
+
+export type Group = {
+  name: string;
+  members: Array<string>;
+  from_company: Array<string>;
+  servers: Array<ServerShare>;
+};
+
+export type GroupAccess = {
+  name: string;
+  members: number;
+  access: Access;
+};
+
+export type Groups = {
+  groups: Array<Group>;
 };
 
 export type Guest = {
@@ -608,6 +659,18 @@ export type InvitedHandle = {
   until: number;
 };
 
+export type KeptBackup = {
+  name: string;
+  size: number;
+  at: number;
+};
+
+export type KeptBackups = {
+  folder: string | null;
+  last_at: number | null;
+  backups: Array<KeptBackup>;
+};
+
 export type KeyInUse = {
   id: string;
   source: string;
@@ -645,6 +708,10 @@ export type MarkRead = {
   message_ids?: Array<string> | null;
 };
 
+export type MarkRoomRead = {
+  seq?: number | null;
+};
+
 export type Message = {
   seq: number;
   ts: string;
@@ -668,6 +735,9 @@ export type MessagePage = {
   first_seq: number;
   last_seq: number;
   oldest_seq?: number;
+  folded?: Array<Fold>;
+  from_seq?: number;
+  through_seq?: number;
 };
 
 export type Messages = {
@@ -697,6 +767,14 @@ export type Named = {
   name: string;
   own: string;
   findings: Array<string>;
+};
+
+export type OfferedTools = {
+  room: string;
+  tools: Array<Record<string, unknown>>;
+  unanswered?: Array<string>;
+  left_out?: number;
+  not_asked?: number;
 };
 
 export type OpenInvitation = {
@@ -733,6 +811,12 @@ export type OpenRequest = {
   expires_at: string;
   proposer?: string;
   message?: Message;
+};
+
+export type OperatorPerson = {
+  handle: string;
+  changed: boolean;
+  operator_since: number | null;
 };
 
 export type Outcome = {
@@ -778,6 +862,7 @@ export type Participant = {
 export type ParticipantPage = {
   participants: Array<Participant>;
   next_cursor: string | null;
+  away?: Array<AwayMember>;
 };
 
 export type Passkey = {
@@ -816,9 +901,11 @@ export type PersonDetails = {
   account_type: "person" | "agent";
   created_at: number;
   suspended_at: number | null;
+  operator_since: number | null;
   mail_bytes: number;
   room_bytes: number;
   rooms: number;
+  seen_at: number | null;
   bio: string;
   privacy: string;
   quotas: Record<string, Use>;
@@ -830,9 +917,11 @@ export type PersonRow = {
   account_type: "person" | "agent";
   created_at: number;
   suspended_at: number | null;
+  operator_since: number | null;
   mail_bytes: number;
   room_bytes: number;
   rooms: number;
+  seen_at: number | null;
 };
 
 export type PersonRows = {
@@ -877,6 +966,7 @@ export type Proposal = {
   closed_at: string | null;
   reason?: string;
   message?: Message;
+  risk?: "destroys" | "unknown" | "acts" | "changes" | "reads";
 };
 
 export type ProposalPage = {
@@ -893,6 +983,13 @@ export type PublicProfile = {
   public_key: string;
   client_public_key: string | null;
   payload_formats: Array<string>;
+};
+
+export type ReadRoom = {
+  room: string;
+  read_seq: number;
+  unread: number;
+  mentions: number;
 };
 
 export type RecoverAccount = {
@@ -1005,6 +1102,10 @@ export type Room = {
   grants?: Record<string, Array<Capability>>;
   backends?: Array<string>;
   may_enter: boolean;
+  invited?: boolean;
+  read_seq?: number;
+  unread?: number;
+  mentions?: number;
 };
 
 export type RoomGrant = {
@@ -1117,6 +1218,7 @@ export type ServerAccess = {
   namespace: string;
   tools: number;
   everyone: Access;
+  groups: Array<GroupAccess>;
   people: Array<PersonAccess>;
   next: string | null;
 };
@@ -1130,6 +1232,19 @@ export type ServerHistory = {
   slowest_ms: Array<number | null>;
 };
 
+export type ServerSettings = {
+  namespace: string;
+  everyone: boolean;
+  trusted: boolean;
+  enabled: boolean;
+};
+
+export type ServerShare = {
+  namespace: string;
+  tools: number;
+  access: Access;
+};
+
 export type ServerTool = {
   name: string;
   own: string;
@@ -1137,6 +1252,7 @@ export type ServerTool = {
   description: string;
   schema: Record<string, unknown>;
   annotations: Record<string, unknown>;
+  risk: "destroys" | "unknown" | "acts" | "changes" | "reads";
   held: string;
   findings: Array<string>;
   may_call: boolean;
@@ -1145,6 +1261,36 @@ export type ServerTool = {
 export type Servers = {
   backends: Array<Record<string, unknown>>;
   editable: boolean;
+};
+
+export type SetAccessOf = {
+  tools: Array<string>;
+  allowed?: boolean | null;
+};
+
+export type SetGroup = {
+  members: Array<string>;
+};
+
+export type SetGroupAccess = {
+  tools: Array<string>;
+  allowed?: boolean | null;
+};
+
+export type SetOperator = {
+  reason?: string | null;
+  operator?: boolean | null;
+};
+
+export type SetServer = {
+  everyone?: boolean | null;
+  trusted?: boolean | null;
+  enabled?: boolean | null;
+};
+
+export type SetUp = {
+  secret: string;
+  handle: string;
 };
 
 export type ShownServer = {
@@ -1303,13 +1449,14 @@ export type Thread = {
   subject: string;
   other_handle: string;
   other_display_name: string;
-  last_message_body: string | null;
+  last_message_body: string;
   last_message_at: number;
   unread_count: number;
   member_state: "active" | "archived" | "muted" | "starred";
   last_read_at: number;
   created_at: number;
   updated_at: number;
+  last_message_own?: boolean;
 };
 
 export type ThreadDone = {
@@ -1362,6 +1509,20 @@ export type TriedTool = {
   seconds: number;
   result: Record<string, unknown> | null;
   error: Record<string, unknown> | null;
+};
+
+export type UnreadRoom = {
+  room: string;
+  unread: number;
+  mentions: number;
+  invited: boolean;
+};
+
+export type UnreadRooms = {
+  rooms: Array<UnreadRoom>;
+  unread: number;
+  mentions: number;
+  invitations: number;
 };
 
 export type Use = {

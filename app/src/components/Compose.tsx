@@ -28,8 +28,9 @@ export function Compose({ mailbox, to }: { mailbox: Mailbox; to: string }) {
     else field.current?.focus();
   }, [to]);
 
+  // Who leaves the field for something else is not called back to the text.
   useLayoutEffect(() => {
-    if (chosen) text.current?.focus();
+    if (chosen && [document.body, field.current].includes(document.activeElement as HTMLInputElement)) text.current?.focus();
   }, [chosen]);
 
   useEffect(() => {

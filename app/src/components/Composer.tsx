@@ -77,7 +77,7 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
 
   return (
     <div
-      class="composer stack"
+      class={`composer${refused ? " open" : ""}`}
       onKeyDown={(event) => {
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
           event.preventDefault();
@@ -88,7 +88,7 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
       <Field
         label="Message"
         hideLabel
-        rows={3}
+        rows={1}
         value={text}
         onInput={write}
         placeholder={to ? `Write to @${to}` : "Write a message"}
@@ -96,7 +96,7 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
         inputRef={(element) => onText?.(element as HTMLTextAreaElement | null)}
       />
       <div class="line composer-tools">
-        <div class="grow line">
+        <div class="line grow">
           {refused ? (
             <Check checked={false} onChange={() => setChosen(false)}>
               <span class="small">Send it so that the hub can read it</span>
@@ -115,23 +115,11 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
             </Check>
           )}
         </div>
-        <div class="line">
-          <Choice
-            label="Priority"
-            hideLabel
-            value={priority}
-            options={PRIORITIES}
-            onChange={setPriority}
-          />
-          <Button
-            kind="primary"
-            disabled={busy || !text.trim() || !to || refused}
-            onClick={() => void send()}
-          >
-            {busy ? "Sending…" : "Send"}
-          </Button>
-        </div>
+        <Choice label="Priority" hideLabel value={priority} options={PRIORITIES} onChange={setPriority} />
       </div>
+      <Button kind="primary" disabled={busy || !text.trim() || !to || refused} onClick={() => void send()}>
+        {busy ? "Sending…" : "Send"}
+      </Button>
     </div>
   );
 }

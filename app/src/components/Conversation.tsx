@@ -7,7 +7,8 @@ import { withLinks } from "../text/links";
 import { bodyText, displayName, oneLine } from "../text/names";
 import { clock, dayTitle, fullTime, sameDay } from "../text/time";
 import { Composer } from "./Composer";
-import { Button, Confirm } from "./parts";
+import { Confirm } from "./Dialog";
+import { Button } from "./parts";
 import { PeerKey } from "./PeerKey";
 import { ProtectionMark } from "./Protection";
 
@@ -226,7 +227,7 @@ function StateButton(props: {
   const { mailbox, shown, state } = props;
   const { icon, tool, label } = {
     starred: { icon: "star", tool: "msg/star", label: "Star" },
-    muted: { icon: "mute", tool: "msg/mute", label: "Mute" },
+    muted: { icon: shown.thread.member_state === "muted" ? "mute" : "bell", tool: "msg/mute", label: "Mute" },
     archived: { icon: "archive", tool: "msg/archive", label: "Archive" },
   }[state] as { icon: "star"; tool: "msg/star"; label: string };
   const pressed = shown.thread.member_state === state;

@@ -20,7 +20,7 @@ export function FirstRun({ mailbox }: { mailbox: Mailbox }) {
       <h1 class="title">{way === "register" ? "Choose your handle" : "Recover your account"}</h1>
       <p class="soft">
         {way === "register"
-          ? "Others write to you under this name. You can change it later."
+          ? "You need an account to send and receive mail here."
           : "Use the recovery code that you were given when you registered."}
       </p>
       {way === "register" ? (
@@ -36,7 +36,7 @@ export function FirstRun({ mailbox }: { mailbox: Mailbox }) {
           {way === "register" ? "I have an account" : "I am new here"}
         </Button>
         <Button kind="plain" onClick={() => void mailbox.start()}>
-          I am signed in: look again
+          I've signed in. Try again
         </Button>
       </div>
     </main>
@@ -48,9 +48,24 @@ interface WayProps {
   onDone: (given: SignedUp) => void;
 }
 
-export function Register({ mailbox, onDone }: WayProps) {
-  const [handle, setHandle] = useState("");
-  const [invite, setInvite] = useState("");
+/** What somebody brings who comes to register by a link. */
+export interface Arrival {
+  /** The code of an invitation, and the handle that it is for alone. */
+  invite?: string;
+  handle?: string;
+  /** What sets up a hub that has no account yet. */
+  secret?: string;
+}
+
+interface RegisterProps extends WayProps {
+  arrival?: Arrival;
+  /** How the account is made, where that is not the usual way. */
+  make?: (handle: string) => Promise<SignedUp>;
+}
+
+export function Register({ mailbox, onDone, arrival = {}, make }: RegisterProps) {
+  const [handle, setHandle] = useState(arrival.handle ?? "");
+  const [invite, setInvite] = useState(arrival.invite ?? "");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const submit = async () => {
@@ -64,7 +79,7 @@ export function Register({ mailbox, onDone }: WayProps) {
     const code = INVITE.exec(invite.trim())?.[1] ?? invite.trim();
     try {
       const args = { handle: name, ...(code ? { invite_code: code } : {}) };
-      onDone(await mailbox.around.call("msg/register", args));
+      onDone(await (make ? make(name) : mailbox.around.call("msg/register", args)));
     } catch (failure) {
       setError(sentence(failure));
     }
@@ -80,16 +95,19 @@ export function Register({ mailbox, onDone }: WayProps) {
         error={error}
         most={21}
         placeholder="ada"
+        hint="Others write to you under this name. You can change it later."
       />
-      <Field
-        label="Invitation (if you have one)"
-        value={invite}
-        onInput={setInvite}
-        onEnter={() => void submit()}
-        hint="The code, or the whole link."
-      />
+      {!arrival.invite && !make && (
+        <Field
+          label="Invitation (if you have one)"
+          value={invite}
+          onInput={setInvite}
+          onEnter={() => void submit()}
+          hint="The code, or the whole link."
+        />
+      )}
       <Button kind="primary" disabled={busy} onClick={() => void submit()}>
-        Register
+        Create account
       </Button>
     </div>
   );

@@ -2,14 +2,15 @@
 import { useEffect } from "preact/hooks";
 
 import type { Mailbox } from "../mail/mailbox";
+import { isFree } from "../navigation/keys";
 import { Compose } from "./Compose";
 import { Conversation } from "./Conversation";
 import { FirstRun } from "./FirstRun";
 import { Keys } from "./Keys";
-import { Button, Ring } from "./parts";
+import { Button, Ring, Toast } from "./parts";
 import { People } from "./People";
 import { Settings } from "./Settings";
-import { Threads } from "./Threads";
+import { moveInList, Threads } from "./Threads";
 
 export function Inbox({ mailbox }: { mailbox: Mailbox }) {
   useEffect(() => {
@@ -124,32 +125,36 @@ function Said({ mailbox }: { mailbox: Mailbox }) {
   const { text, bad } = mailbox.said.value;
   const trouble = mailbox.trouble.value;
   return (
-    <footer class="said small">
-      <span role="status" class={bad ? "error" : "soft"}>
-        {text}
-      </span>
+    <footer class="said">
       {trouble && (
-        <span role="alert" class="trouble">
+        <p role="alert" class="notice warning">
           {trouble}
-        </span>
+        </p>
       )}
+      <Toast text={text} bad={bad} onClose={() => mailbox.say("")} />
     </footer>
   );
 }
 
 function shortcut(mailbox: Mailbox, event: KeyboardEvent): void {
-  const target = event.target as HTMLElement;
-  const typing = target.closest?.("input, textarea, select") !== null;
+  if (document.querySelector("dialog[open]")) return;
   if (event.key === "Escape" && mailbox.view.value.name !== "inbox") {
     mailbox.go({ name: "inbox" });
     return;
   }
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!isFree(event)) return;
   if (mailbox.phase.value !== "ready") return;
   const thread = mailbox.conversation.value?.thread;
   const actions: Record<string, () => void> = {
     c: () => mailbox.go({ name: "compose", to: "" }),
     "/": () => document.getElementById("search")?.focus(),
+    j: () => moveInList(1),
+    k: () => moveInList(-1),
+    // Where something scrolls or has keys of its own, arrows are for that.
+    ...(!(event.target as Element).closest(".scroll:not(.rows), [role]") && {
+      ArrowDown: () => moveInList(1),
+      ArrowUp: () => moveInList(-1),
+    }),
     ...(thread && {
       r: () => document.querySelector<HTMLElement>(".composer textarea")?.focus(),
       s: () => void mailbox.setState(thread, "msg/star"),

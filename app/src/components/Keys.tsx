@@ -6,7 +6,8 @@ import { passphraseFault } from "../crypto/backup";
 import type { KeyState } from "../mail/encryption";
 import type { Mailbox } from "../mail/mailbox";
 import { Page } from "./Page";
-import { Button, Confirm, CopyText, Field, Notice } from "./parts";
+import { Confirm } from "./Dialog";
+import { Button, CopyText, Field, Notice } from "./parts";
 import { Fingerprint } from "./PeerKey";
 import { Part } from "./People";
 

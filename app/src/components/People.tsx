@@ -5,8 +5,10 @@ import { useEffect, useState } from "preact/hooks";
 import type { Contact } from "../api/types";
 import type { Mailbox } from "../mail/mailbox";
 import { displayName, plainHandle } from "../text/names";
+import { reachOf } from "../text/reach";
 import { Page } from "./Page";
-import { Button, Confirm, CopyText, Field } from "./parts";
+import { Confirm } from "./Dialog";
+import { Button, CopyText, Field } from "./parts";
 
 export function People({ mailbox }: { mailbox: Mailbox }) {
   const [contacts, setContacts] = useState<Contact[] | null>(null);
@@ -164,11 +166,11 @@ function Invite({ mailbox }: { mailbox: Mailbox }) {
   return (
     <Part title="Invite someone" hint="A link works for one person, once.">
       <Field
-        label="Words for them (optional)"
+        label="Message (optional)"
         rows={2}
         value={words}
         onInput={setWords}
-        hint="They see them on the page of the link, and find them in their inbox."
+        hint="Shown on the invitation page"
       />
       <div class="line">
         <Button icon="mail" onClick={() => void make()}>
@@ -176,6 +178,7 @@ function Invite({ mailbox }: { mailbox: Mailbox }) {
         </Button>
       </div>
       {link && <CopyText label="Invitation link" text={link} />}
+      {link && <p class="small soft">{reachOf(link)}</p>}
     </Part>
   );
 }

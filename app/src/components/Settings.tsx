@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 
 import type { Privacy, Profile } from "../api/types";
 import type { Mailbox } from "../mail/mailbox";
+import { INBOX_KEYS } from "../navigation/keys";
 import { Page } from "./Page";
 import { Button, Check, Choice, Field } from "./parts";
 import { Part } from "./People";
@@ -12,16 +13,6 @@ const PRIVACY = [
   ["contacts_only", "Contacts: anyone finds your name, contacts can write"],
   ["private", "Private: only contacts find you and can write"],
 ] as const satisfies readonly (readonly [Privacy, string])[];
-
-const KEYS: readonly (readonly [string, string])[] = [
-  ["c", "Write a message"],
-  ["/", "Search"],
-  ["↑ ↓ or j k", "Move in the list"],
-  ["r", "Reply"],
-  ["s, e, m", "Star, archive, mute"],
-  ["Ctrl Enter", "Send"],
-  ["Esc", "Back to the list"],
-];
 
 export function Settings({ mailbox }: { mailbox: Mailbox }) {
   const me = mailbox.me.value;
@@ -62,7 +53,7 @@ export function Settings({ mailbox }: { mailbox: Mailbox }) {
       )}
       <Part title="Keyboard">
         <dl class="shortcuts">
-          {KEYS.map(([keys, what]) => (
+          {INBOX_KEYS.map(([keys, what]) => (
             <div key={keys}>
               <dt>
                 <kbd>{keys}</kbd>

@@ -1,8 +1,7 @@
 /** The list of conversations, with search and filters. */
-import { useRef } from "preact/hooks";
-
 import type { Thread } from "../api/types";
 import { type Filter, FILTERS, type Mailbox } from "../mail/mailbox";
+import { step } from "../navigation/keys";
 import { displayName, oneLine } from "../text/names";
 import { fullTime, shortTime } from "../text/time";
 import { Button, Icon, Ring } from "./parts";
@@ -23,19 +22,17 @@ const EMPTY: Record<Filter, string> = {
   archived: "The archive is empty.",
 };
 
+/** Give the focus to the next conversation, or the one before. */
+export function moveInList(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(".row")].filter((it) => it.offsetParent !== null);
+  const here = rows.find((it) => it === document.activeElement) ?? rows.find((it) => it.ariaCurrent === "true");
+  step(rows, by, here ?? null);
+}
+
 export function Threads({ mailbox }: { mailbox: Mailbox }) {
-  const list = useRef<HTMLUListElement>(null);
   const listed = mailbox.listed.value;
   const query = mailbox.query.value;
   const view = mailbox.view.value;
-  const move = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
-    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
-    const rows = [...(list.current?.querySelectorAll<HTMLElement>(".row") ?? [])];
-    const at = rows.indexOf(document.activeElement as HTMLElement);
-    rows[Math.max(0, Math.min(rows.length - 1, at + step))]?.focus();
-    event.preventDefault();
-  };
   return (
     <section class="threads" aria-label="Conversations">
       <div class="tools">
@@ -51,7 +48,9 @@ export function Threads({ mailbox }: { mailbox: Mailbox }) {
             value={query}
             onInput={(event) => void mailbox.search(event.currentTarget.value)}
             onKeyDown={(event) => {
-              if (event.key === "ArrowDown") move(event);
+              if (event.key !== "ArrowDown") return;
+              event.preventDefault();
+              moveInList(1);
             }}
           />
         </div>
@@ -73,7 +72,7 @@ export function Threads({ mailbox }: { mailbox: Mailbox }) {
         </div>
       </div>
       {listed.length ? (
-        <ul class="scroll rows" ref={list} onKeyDown={move}>
+        <ul class="scroll rows">
           {listed.map((thread) => (
             <li key={thread.id}>
               <Row
@@ -108,7 +107,7 @@ interface RowProps {
 }
 
 function Row({ mailbox, thread, current }: RowProps) {
-  const { unread_count: unread, member_state: state } = thread;
+  const { unread_count: unread, member_state: state, last_message_own: own } = thread;
   const name = displayName(thread.other_display_name, thread.other_handle);
   const preview = mailbox.preview(thread);
   return (
@@ -141,7 +140,10 @@ function Row({ mailbox, thread, current }: RowProps) {
           </span>
         )}
         {preview ? (
-          <bdi class="row-preview">{oneLine(preview)}</bdi>
+          <span class={`row-preview${own ? " own" : ""}`}>
+            {own && "You: "}
+            <bdi>{oneLine(preview)}</bdi>
+          </span>
         ) : (
           <span class="row-preview sealed">
             <Icon name="lock" /> End-to-end encrypted

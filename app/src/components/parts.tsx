@@ -1,6 +1,6 @@
 /** Small parts that every view uses. Nothing here is a form: a host's frame may forbid forms. */
 import type { ComponentChildren } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 const PATHS = {
   back: "M15 5l-7 7 7 7",
@@ -8,6 +8,7 @@ const PATHS = {
   people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM2.5 20c.5-4 3-6 6.5-6s6 2 6.5 6M16 4.5a3.5 3.5 0 010 6M18 14.5c2 .7 3.2 2.5 3.5 5.5",
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.8v4.4M9 14.8v4.4",
   star: "M12 4l2.4 5 5.6.7-4.1 3.8 1.1 5.5-5-2.8-5 2.8 1.1-5.5L4 9.7 9.6 9z",
+  bell: "M6 16v-5a6 6 0 0112 0v5l1.5 2h-15zM10 20.5h4",
   mute: "M6 16V11a6 6 0 0110.5-4M18 11v5l1.5 2h-12M10 20.5h4M4 4l16 16",
   archive: "M4 5h16v4H4zM5.5 9v10h13V9M10 13h4",
   search: "M10.5 17a6.5 6.5 0 100-13 6.5 6.5 0 000 13zM15.5 15.5L20 20",
@@ -18,6 +19,7 @@ const PATHS = {
   reply: "M9 7l-5 5 5 5M4 12h9c4 0 6.5 2 7 6",
   spark: "M12 3.5l1.8 5.7 5.7 1.8-5.7 1.8L12 18.5l-1.8-5.7L4.5 11l5.7-1.8zM19 17v4M17 19h4",
   mail: "M4 6h16v12H4zM4 7l8 6.5L20 7",
+  close: "M6 6l12 12M18 6L6 18",
 } as const;
 
 export type IconName = keyof typeof PATHS;
@@ -215,40 +217,29 @@ export function Notice({ tone = "info", children }: { tone?: Tone; children: Com
   return <div class={`notice ${tone}`}>{children}</div>;
 }
 
-/** A button that asks once more: a host's frame may forbid dialogs. */
-export function Confirm(props: {
-  label: string;
-  question: string;
-  icon?: IconName;
-  iconOnly?: boolean;
-  onConfirm: () => void;
-}) {
-  const [asking, setAsking] = useState(false);
-  if (!asking) {
-    const { icon, label, iconOnly } = props;
-    const shown = icon ? { icon } : {};
-    return iconOnly ? (
-      <Button {...shown} kind="plain" label={label} onClick={() => setAsking(true)} />
-    ) : (
-      <Button {...shown} onClick={() => setAsking(true)}>
-        {label}
-      </Button>
-    );
-  }
+const TOAST_MS = 6_000;
+
+/** What happened last. It goes by itself; an error, and what is pointed at, stays until it is closed. */
+export function Toast({ text, bad, onClose }: { text: string; bad: boolean; onClose: () => void }) {
+  const [kept, setKept] = useState(false);
+  useEffect(() => {
+    if (!text) setKept(false);
+    if (!text || bad || kept) return;
+    const timer = setTimeout(onClose, TOAST_MS);
+    return () => clearTimeout(timer);
+  }, [text, bad, kept]);
   return (
-    <span class="line confirm" role="group" aria-label={props.question}>
-      <span>{props.question}</span>
-      <Button
-        kind="danger"
-        onClick={() => {
-          setAsking(false);
-          props.onConfirm();
-        }}
-      >
-        {props.label}
-      </Button>
-      <Button onClick={() => setAsking(false)}>Keep</Button>
-    </span>
+    <p
+      class={text ? `notice toast ${bad ? "danger" : "good"}` : "hidden"}
+      role={bad ? "alert" : "status"}
+      onMouseEnter={() => setKept(true)}
+      onMouseLeave={() => setKept(false)}
+      onFocusCapture={() => setKept(true)}
+      onBlurCapture={() => setKept(false)}
+    >
+      {text}
+      {text && <Button kind="plain" icon="close" label="Close" onClick={onClose} />}
+    </p>
   );
 }
 
@@ -257,6 +248,9 @@ function mayCopy(): boolean {
   const policy = (document as { featurePolicy?: { allowsFeature(name: string): boolean } }).featurePolicy;
   return policy?.allowsFeature("clipboard-write") ?? true;
 }
+
+/** An `inputRef` for a field that is written in at once; only the same function is called but once. */
+export const focused = (element: HTMLElement | null) => element?.focus();
 
 /** Text to take elsewhere. Where the clipboard is out of reach the text is selected instead. */
 export function CopyText({ label, text, rows }: { label: string; text: string; rows?: number }) {

@@ -1,12 +1,14 @@
 /** What surrounds every page: the navigation, the line that says what happened, the connection. */
 import { useEffect, useLayoutEffect } from "preact/hooks";
 
-import type { Digest } from "../api/schema";
-import { Button } from "../components/parts";
-import { ASK_EVENTS, unread, waiting } from "../navigation/badges";
+import type { Digest, UnreadRooms } from "../api/schema";
+import { Toast } from "../components/parts";
+import { ASK_EVENTS, isNews, mentions, ROOM_EVENTS, roomNews, unread, waiting } from "../navigation/badges";
+import { decideByKey } from "../navigation/keys";
 import { Navigation } from "../navigation/Navigation";
-import { attempt, said, useLoad } from "./data";
+import { attempt, said, say, useLoad } from "./data";
 import { connected } from "./live";
+import { Notifier } from "./notify";
 import { PAGES, type PageRow, type Params } from "./pages";
 import { Empty } from "./parts/Empty";
 import { PageHead } from "./parts/PageHead";
@@ -18,6 +20,10 @@ export function Shell() {
   const found = match(path, PAGES);
   useTitle(found && titleOf(found.page, found.params));
   useArrival();
+  useEffect(() => {
+    document.addEventListener("keydown", decideByKey);
+    return () => document.removeEventListener("keydown", decideByKey);
+  }, []);
   return (
     <div class="console framed">
       <Navigation path={path} onSignOut={() => void attempt(leave)} />
@@ -27,6 +33,8 @@ export function Shell() {
       <Status />
       {may("mail.read") && <Unread />}
       {may("decide") && <Waiting />}
+      {may("rooms") && !guestOf.value && <News />}
+      <Notifier />
     </div>
   );
 }
@@ -98,14 +106,7 @@ function Status() {
           The connection to the hub is lost. Trying again.
         </p>
       )}
-      <p class={text ? `notice ${bad ? "danger" : "good"}` : "hidden"} role={bad ? "alert" : "status"}>
-        {text}
-        {text && (
-          <Button kind="plain" onClick={() => (said.value = { text: "", bad: false })}>
-            Close
-          </Button>
-        )}
-      </p>
+      <Toast text={text} bad={bad} onClose={() => say("")} />
     </div>
   );
 }
@@ -128,10 +129,20 @@ function Waiting() {
   return null;
 }
 
-function useTitle(title: string | null): void {
+/** Keeps the number beside the rooms. */
+function News() {
+  const { data } = useLoad<UnreadRooms>("/v1/unread", ROOM_EVENTS, isNews);
   useEffect(() => {
-    document.title = `${title ?? "Page not found"} · Folkmoot`;
-  }, [title]);
+    if (data) roomNews.value = data.rooms;
+  }, [data]);
+  return null;
+}
+
+function useTitle(title: string | null): void {
+  const count = mentions.value;
+  useEffect(() => {
+    document.title = `${count ? `(${count}) ` : ""}${title ?? "Page not found"} · Folkmoot`;
+  }, [title, count]);
 }
 
 /** Whoever goes to another page is at its heading, also without seeing it. */

@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Refused, sentence, Unreachable } from "../api/call";
-import type { EventName } from "../web/live";
+import type { EventName, HubEvent } from "../web/live";
 import { ask, type Method } from "../web/rest";
 import { useEvents } from "./live";
 import { over } from "./session";
@@ -88,6 +88,7 @@ function useReading<T>(
   key: string | null,
   read: (before: T | null) => Promise<T>,
   on: readonly EventName[],
+  heeds: (event: HubEvent) => boolean = () => true,
 ): Load<T> & { set: (data: T) => void } {
   const fresh = { of: key, data: null, error: "", status: 0, busy: key !== null };
   const [state, setState] = useState<State<T>>(fresh);
@@ -132,7 +133,7 @@ function useReading<T>(
       });
     }, wait);
   };
-  useEvents(on, gather);
+  useEvents(on, (event) => heeds(event) && gather());
   useEffect(() => {
     latest.current.alive = true;
     latest.current.data = null;
@@ -152,9 +153,13 @@ function useReading<T>(
   return { ...(state.of === key ? state : fresh), reload, set };
 }
 
-/** One answer; a path of null reads nothing. */
-export function useLoad<T>(path: string | null, on: readonly EventName[] = []): Load<T> {
-  return useReading<T>(path, () => send<T>("GET", path!), on);
+/** One answer; a path of null reads nothing. Events that it does not heed change nothing. */
+export function useLoad<T>(
+  path: string | null,
+  on: readonly EventName[] = [],
+  heeds?: (event: HubEvent) => boolean,
+): Load<T> {
+  return useReading<T>(path, () => send<T>("GET", path!), on, heeds);
 }
 
 interface PagesOptions<A, T> {

@@ -10,6 +10,9 @@ type Listener = (event: HubEvent) => void;
 /** Whether the hub tells this page what changes; null before the first answer. */
 export const connected = signal<boolean | null>(null);
 
+/** Whether the stream stays open while nobody sees the page, for notifications. */
+export const keepOpen = signal(false);
+
 const UNSEEN_MS = 30_000;
 const listeners = new Map<EventName, Set<Listener>>();
 let broken = false;
@@ -29,7 +32,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 function seen(): void {
   clearTimeout(timer);
   if (document.hidden) {
-    timer = setTimeout(() => live.close(), UNSEEN_MS);
+    if (!keepOpen.value) timer = setTimeout(() => live.close(), UNSEEN_MS);
   } else if (!live.isOpen) {
     broken = true;
     live.open();

@@ -4,13 +4,14 @@ import { render } from "preact";
 
 import { sentence } from "../api/call";
 import { Button, Notice, Ring } from "../components/parts";
+import { Navigation } from "../navigation/Navigation";
 import { keepPage } from "../web/install";
 import { signInPath } from "../web/paths";
 import { closeLive, openLive } from "./live";
 import { Invited } from "./Invited";
 import { PAGES } from "./pages";
 import { followLinks } from "./router";
-import { guestOf, invitation, lost, start, takeInvitation, who } from "./session";
+import { guestOf, invitation, leave, lost, start, takeInvitation, who } from "./session";
 import { Shell } from "./Shell";
 
 import "../design/tokens.css";
@@ -40,11 +41,14 @@ function App() {
   if (invitation.value) return <Invited onEnter={begin} />;
   if (who.value) return <Shell />;
   return (
-    <main class="alone" aria-busy={!trouble.value}>
-      <Ring size={64} stones={17} scale={5.4} />
-      {trouble.value ? <p role="alert">{trouble.value}</p> : <p class="soft">Loading…</p>}
-      {trouble.value && <Button onClick={() => void begin()}>Try again</Button>}
-    </main>
+    <div class={trouble.value ? "framed" : ""}>
+      {trouble.value && <Navigation path={location.pathname} onSignOut={() => void leave().catch(() => {})} />}
+      <main class="alone" aria-busy={!trouble.value}>
+        <Ring size={64} stones={17} scale={5.4} />
+        {trouble.value ? <p role="alert">{trouble.value}</p> : <p class="soft">Loading…</p>}
+        {trouble.value && <Button onClick={() => void begin()}>Try again</Button>}
+      </main>
+    </div>
   );
 }
 

@@ -36,7 +36,7 @@ export const PAGES: readonly PageRow[] = [
   { path: "/", title: "Home", component: Home, scope: "" },
   { path: "/rooms", title: "Rooms", component: Rooms, scope: "rooms" },
   { path: "/rooms/:name", title: (params) => params["name"] ?? "Room", component: Room, scope: "rooms" },
-  { path: "/asks", title: "Asks", component: Asks, scope: "decide" },
+  { path: "/decisions", title: "Decisions", component: Asks, scope: "decide" },
   { path: "/tapes", title: "Tapes", component: Tapes, scope: "operate" },
   { path: "/tapes/:name", title: ({ name }) => name ?? "Tape", component: Tape, scope: "operate" },
   { path: "/people", title: "People", component: People, scope: "operate" },

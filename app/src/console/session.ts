@@ -53,7 +53,7 @@ export async function start(): Promise<boolean> {
 /** Everything that was shown goes away. */
 export function over(): void {
   lost.value = guestOf.value
-    ? "You are a guest here no longer: you left, you were removed, or the room is gone. Ask for another invitation."
+    ? "Your guest access has ended. Ask for another invitation."
     : "You are signed out, or your session has ended.";
 }
 

@@ -87,10 +87,33 @@ function payload<T>(result: Result): T | undefined {
   }
 }
 
-/** Theme, language, time zone and size are the host's. */
+/** Our colours and fonts, and what a host calls its own. */
+const STYLES: readonly (readonly [string, keyof NonNullable<NonNullable<Context["styles"]>["variables"]>])[] = [
+  ["--paper", "--color-background-primary"],
+  ["--sheet", "--color-background-secondary"],
+  ["--ink", "--color-text-primary"],
+  ["--soft", "--color-text-secondary"],
+  ["--edge", "--color-border-primary"],
+  ["--line", "--color-border-secondary"],
+  ["--danger", "--color-text-danger"],
+  ["--danger-wash", "--color-background-danger"],
+  ["--warning", "--color-text-warning"],
+  ["--warning-wash", "--color-background-warning"],
+  ["--info", "--color-text-info"],
+  ["--info-wash", "--color-background-info"],
+  ["--sans", "--font-sans"],
+  ["--serif", "--font-sans"],
+  ["--mono", "--font-mono"],
+  ["--round", "--border-radius-md"],
+  ["--round-large", "--border-radius-lg"],
+];
+
+/** Theme, colours, fonts, language, time zone and size are the host's. */
 function adapt(context: Context): void {
   const root = document.documentElement;
   if (context.theme) root.dataset["theme"] = context.theme;
+  const { variables } = context.styles ?? {};
+  for (const [own, theirs] of STYLES) if (variables?.[theirs]) root.style.setProperty(own, variables[theirs]);
   place.value = { locale: context.locale, timeZone: context.timeZone };
   const size = context.containerDimensions ?? {};
   const fixed = "height" in size ? size.height : undefined;

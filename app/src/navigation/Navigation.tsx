@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Ring } from "../components/parts";
 import { guestOf, mayForSome, who } from "../web/who";
 import { Icon } from "./icons";
+import { Shortcuts } from "./Palette";
 import { belongs, type Place, PLACES } from "./places";
 
 /** Places in the bar of a narrow page; the others are behind "More". */
@@ -23,7 +24,7 @@ export function Navigation({ path, onSignOut }: Props) {
   const own: Place = { path: "/account", label: `@${who.value?.handle ?? "…"}`, icon: "account", scope: "" };
   const guest = guestOf.value;
   const room: Place = { path: `/rooms/${encodeURIComponent(guest)}`, label: guest, icon: "rooms", scope: "" };
-  const places = guest ? [room] : PLACES.filter(({ scope }) => mayForSome(scope));
+  const places = guest ? [room] : PLACES.filter(({ scope }) => (who.value ? mayForSome(scope) : scope !== "operate"));
   useEffect(() => setOpen(false), [path]);
   // Before it is painted: a key that is pressed as soon as the menu is seen closes it.
   useLayoutEffect(() => {
@@ -73,18 +74,20 @@ export function Navigation({ path, onSignOut }: Props) {
           )}
         </ul>
       </nav>
+      <Shortcuts />
     </>
   );
 }
 
 function Way({ place, path }: { place: Place; path: string }) {
-  const count = place.badge?.value ?? 0;
+  const loud = place.badge?.value ?? 0;
+  const count = loud || (place.quiet?.value ?? 0);
   return (
     <a class="place" href={place.path} aria-current={belongs(path, place.path) ? "page" : undefined}>
       <Icon name={place.icon} />
       <span class="name">{place.label}</span>
       {count > 0 && (
-        <span class="badge">
+        <span class={loud ? "badge" : "badge quiet"}>
           {count > 99 ? "99+" : count}
           <span class="hidden"> new</span>
         </span>

@@ -1,7 +1,7 @@
 /** Where the navigation leads, one row each, in its order. */
-import type { Signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 
-import { unread, waiting } from "./badges";
+import { mentions, talk, unread, waiting } from "./badges";
 import type { IconName } from "./icons";
 
 export interface Place {
@@ -11,14 +11,16 @@ export interface Place {
   /** The scopes of which one is needed; "" for none, `operate` for operators. */
   scope: string;
   /** How many things wait there. */
-  badge?: Signal<number>;
+  badge?: ReadonlySignal<number>;
+  /** How much is new there that nobody waits for; shown where nothing waits. */
+  quiet?: ReadonlySignal<number>;
 }
 
 export const PLACES: readonly Place[] = [
   { path: "/", label: "Home", icon: "home", scope: "" },
   { path: "/inbox", label: "Inbox", icon: "mail", scope: "mail.read", badge: unread },
-  { path: "/rooms", label: "Rooms", icon: "rooms", scope: "rooms" },
-  { path: "/asks", label: "Asks", icon: "asks", scope: "decide", badge: waiting },
+  { path: "/rooms", label: "Rooms", icon: "rooms", scope: "rooms", badge: mentions, quiet: talk },
+  { path: "/decisions", label: "Decisions", icon: "asks", scope: "decide", badge: waiting },
   { path: "/servers", label: "Servers", icon: "servers", scope: "tools operate" },
   { path: "/tapes", label: "Tapes", icon: "tapes", scope: "operate" },
   { path: "/people", label: "People", icon: "people", scope: "operate" },

@@ -71,3 +71,8 @@ export function timeWithin(seconds: number, span: number): string {
 export function fullTime(seconds: number): string {
   return format(seconds, { dateStyle: "full", timeStyle: "medium" });
 }
+
+/** For a log: the date and the time, with seconds. */
+export function logTime(seconds: number): string {
+  return format(seconds, { dateStyle: "medium", timeStyle: "medium" });
+}

@@ -2,12 +2,14 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
-import { Button, Confirm, CopyText, Field, Notice } from "../components/parts";
+import { Confirm } from "../components/Dialog";
+import { Button, CopyText, Field, focused, Notice } from "../components/parts";
 import { Part } from "../components/People";
 import { ProfilePart } from "../components/Settings";
 import type { Mailbox } from "../mail/mailbox";
 import { displayName, plainHandle } from "../text/names";
 import { shortTime } from "../text/time";
+import { Clients } from "./Clients";
 import { addPasskey, obstacle, type Passkey, passkeys, removePasskey, renamePasskey, why } from "./passkeys";
 import {
   changeHandle,
@@ -49,6 +51,9 @@ export function Account({ mailbox, onKeys, onGone, onSignOut }: Props) {
           <ProfilePart mailbox={mailbox} me={me} />
           <HandlePart mailbox={mailbox} />
           <Passkeys mailbox={mailbox} all={keys} onChange={load} />
+          <Part title="Connect an assistant">
+            <Clients />
+          </Part>
           <Opened mailbox={mailbox} present={isHere(keys)} onSignOut={onSignOut} />
           <Invitations mailbox={mailbox} />
           <Part title="End-to-end encryption">
@@ -59,7 +64,7 @@ export function Account({ mailbox, onKeys, onGone, onSignOut }: Props) {
               </Button>
             </div>
           </Part>
-          <Part title="Your data" hint="Everything that the hub keeps of you, as a JSON file.">
+          <Part title="Your data" hint="A copy of your data, as JSON.">
             <div class="line">
               <a class="button" href="/v1/me/export" download>
                 Download
@@ -203,7 +208,6 @@ function OnePasskey({ it, last, mailbox, onChange }: OnePasskeyProps) {
   const rename = () => finish(renamePasskey(it.id, text), "The passkey has a new name.");
   const remove = (otherWay = "") => finish(removePasskey(it.id, otherWay), "The passkey is removed.");
   const used = it.used_at === null ? "not used yet" : `used ${shortTime(it.used_at)}`;
-  const focused = (element: HTMLElement | null) => element?.focus();
   return (
     <li class="stack">
       <div class="line">

@@ -3,11 +3,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
 import type { SignedUp } from "../api/types";
-import { Recover, Register } from "../components/FirstRun";
+import { type Arrival, Recover, Register } from "../components/FirstRun";
 import { Button, Field, Notice, Ring } from "../components/parts";
 import type { Mailbox } from "../mail/mailbox";
 import { byName, obstacle, signInWithPasskey, why } from "./passkeys";
-import { type Session, signIn } from "./session";
+import { type Session, setUp, signIn } from "./session";
 import { Welcome } from "./Welcome";
 
 type Way = "token" | "recover" | "register";
@@ -17,11 +17,18 @@ const TITLES: Record<Way, string> = {
   recover: "Use your recovery code",
   register: "Create an account",
 };
+const WAYS: Record<Way, string> = {
+  token: "I have an account",
+  recover: "Use my recovery code",
+  register: "I am new here",
+};
 const REGISTRATION: Record<Session["registration"], string> = {
-  open: "Others write to you under this name. You can change it later.",
+  open: "Choose the name that others know you by.",
   invite: "You need an invitation from someone who has an account.",
   closed: "Only the operator of this hub can invite people.",
 };
+
+const FIRST = "Create the first account. It runs this hub: people, servers and backups.";
 
 interface Props {
   mailbox: Mailbox;
@@ -32,17 +39,22 @@ interface Props {
   next: string;
   /** Why the reader has to sign in, if that needs words. */
   reason: string;
+  /** What the link brought that they came by. */
+  arrival: Arrival;
+  /** Go on, with an account that was just made or recovered. */
+  onDone: () => void;
 }
 
-export function SignIn({ mailbox, registration, company, next, reason }: Props) {
-  const [way, setWay] = useState<Way>("token");
+export function SignIn({ mailbox, registration, company, next, reason, arrival, onDone }: Props) {
+  const { invite, secret } = arrival;
+  const [way, setWay] = useState<Way>(invite || secret ? "register" : "token");
   const [done, setDone] = useState<SignedUp | null>(null);
   const page = useRef<HTMLElement>(null);
   useLayoutEffect(() => page.current?.querySelector<HTMLElement>(".primary, input")?.focus(), [way]);
   if (done) {
     return (
       <div class="app">
-        <Welcome mailbox={mailbox} given={done} />
+        <Welcome given={done} onDone={onDone} />
       </div>
     );
   }
@@ -50,7 +62,7 @@ export function SignIn({ mailbox, registration, company, next, reason }: Props) 
     <div class="app">
       <main class="welcome" ref={page}>
         <Ring size={72} stones={17} scale={5.4} />
-        <h1 class="title">{TITLES[way]}</h1>
+        <h1 class="title">{secret ? "Set up this hub" : TITLES[way]}</h1>
         {reason && way === "token" && <Notice tone="info">{reason}</Notice>}
         {way === "token" && (
           <div class="stack card">
@@ -66,27 +78,29 @@ export function SignIn({ mailbox, registration, company, next, reason }: Props) 
         {way === "recover" && <Recover mailbox={mailbox} onDone={setDone} />}
         {way === "register" && (
           <>
-            <p class="soft">{REGISTRATION[registration]}</p>
-            <Register mailbox={mailbox} onDone={setDone} />
+            <p class="soft">
+              {secret ? FIRST : invite ? "Your invitation is ready to use." : REGISTRATION[registration]}
+            </p>
+            <Register
+              mailbox={mailbox}
+              onDone={setDone}
+              arrival={arrival}
+              {...(secret ? { make: (handle: string) => setUp(secret, handle) } : {})}
+            />
           </>
         )}
-        <div class="line">
-          {way !== "token" && (
-            <Button kind="plain" onClick={() => setWay("token")}>
-              I have an account
-            </Button>
-          )}
-          {way !== "recover" && (
-            <Button kind="plain" onClick={() => setWay("recover")}>
-              Use my recovery code
-            </Button>
-          )}
-          {way !== "register" && (
-            <Button kind="plain" onClick={() => setWay("register")}>
-              I am new here
-            </Button>
-          )}
-        </div>
+        {!secret && (
+          <div class="line">
+            {(Object.keys(WAYS) as Way[]).map(
+              (it) =>
+                it !== way && (
+                  <Button key={it} kind="plain" onClick={() => setWay(it)}>
+                    {WAYS[it]}
+                  </Button>
+                ),
+            )}
+          </div>
+        )}
       </main>
     </div>
   );

@@ -2,19 +2,18 @@
 import { useState } from "preact/hooks";
 
 import type { SignedUp } from "../api/types";
-import { Credentials } from "../components/FirstRun";
 import { Button, Check, CopyText } from "../components/parts";
-import type { Mailbox } from "../mail/mailbox";
+import { Clients } from "./Clients";
 import { addPasskey, obstacle, why } from "./passkeys";
+import { staysSignedIn } from "./rest";
 
 /** They make a passkey and keep the recovery code; a token is for programs, and shown if asked for. */
-export function Welcome({ mailbox, given }: { mailbox: Mailbox; given: SignedUp }) {
+export function Welcome({ given, onDone }: { given: SignedUp; onDone: () => void }) {
   const [made, setMade] = useState("");
-  const [shown, setShown] = useState(obstacle() !== "");
+  const [token, setToken] = useState(obstacle() !== "");
   const [saved, setSaved] = useState(false);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  if (shown) return <Credentials mailbox={mailbox} given={given} />;
   const make = async () => {
     setBusy(true);
     setError("");
@@ -25,17 +24,30 @@ export function Welcome({ mailbox, given }: { mailbox: Mailbox; given: SignedUp 
     }
     setBusy(false);
   };
-  const ready = made !== "" && (saved || !given.recovery_code);
+  const code = given.recovery_code;
+  const secrets = [token && "the token", code && "the recovery code"].filter(Boolean).join(" and ");
+  const ready = (made !== "" || token) && (saved || !secrets);
   return (
     <main class="welcome">
       <h1 class="title">You are @{given.handle}</h1>
       <p class="soft">
-        {given.recovery_code
+        {code
           ? "Two things, and you are done."
           : "Everything else that was signed in is signed out, and your old passkeys are gone."}
       </p>
       <div class="stack card">
-        {made ? (
+        {token ? (
+          <>
+            <CopyText label="Token" text={given.token} />
+            <p class="small soft">
+              {obstacle()}{" "}
+              {staysSignedIn()
+                ? "Sign in with this token next time."
+                : "A browser can be signed in only over https, so use the token in your assistant."}{" "}
+              Anyone who has it can use your account.
+            </p>
+          </>
+        ) : made ? (
           <p role="status">✓ Your passkey is ready. You sign in with it from now on.</p>
         ) : (
           <>
@@ -54,25 +66,35 @@ export function Welcome({ mailbox, given }: { mailbox: Mailbox; given: SignedUp 
         )}
       </div>
       <div class="stack card">
-        {given.recovery_code && (
+        {code && (
           <>
-            <CopyText label="Recovery code" text={given.recovery_code} />
+            <CopyText label="Recovery code" text={code} />
             <p class="small soft">
               Save it where only you can read it. If you lose your device, it is the way back. It is
               not shown again.
             </p>
-            <Check checked={saved} onChange={setSaved}>
-              I have saved the recovery code.
-            </Check>
           </>
         )}
-        <Button {...(made ? { kind: "primary" as const } : {})} disabled={!ready} onClick={() => void mailbox.start()}>
-          Open the inbox
+        {secrets && (
+          <Check checked={saved} onChange={setSaved}>
+            I have saved {secrets}.
+          </Check>
+        )}
+        <Button {...(made || token ? { kind: "primary" as const } : {})} disabled={!ready} onClick={onDone}>
+          Continue
         </Button>
       </div>
-      <Button kind="plain" onClick={() => setShown(true)}>
-        Use a token instead
-      </Button>
+      {given.recovery_code && staysSignedIn() && (
+        <details class="card">
+          <summary>Connect your assistant</summary>
+          <Clients token={given.token} />
+        </details>
+      )}
+      {!token && !made && (
+        <Button kind="plain" onClick={() => setToken(true)}>
+          Use a token instead
+        </Button>
+      )}
     </main>
   );
 }

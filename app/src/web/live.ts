@@ -12,6 +12,7 @@ export type EventName =
   | "room.membership"
   | "room.changed"
   | "room.message"
+  | "room.unread"
   | "room.presence"
   | "room.proposal"
   | "room.rights"

@@ -4,12 +4,14 @@ import { render } from "preact";
 
 import type { Surroundings } from "../api/call";
 import { Refused, sentence } from "../api/call";
+import type { Arrival } from "../components/FirstRun";
 import { Inbox } from "../components/Inbox";
 import { Button, Ring } from "../components/parts";
 import { Keyring } from "../crypto/keyring";
 import { browserStorage } from "../crypto/storage";
 import { Mailbox, POLL_SECONDS } from "../mail/mailbox";
-import { ASK_EVENTS, unread, waiting } from "../navigation/badges";
+import type { UnreadRooms } from "../api/schema";
+import { ASK_EVENTS, isNews, ROOM_EVENTS, roomNews, unread, waiting } from "../navigation/badges";
 import { Navigation } from "../navigation/Navigation";
 import { Account } from "./Account";
 import { Authorize, Device } from "./Authorize";
@@ -29,6 +31,8 @@ import "../design/conversation.css";
 import "../design/views.css";
 
 const CODE = /^#(oc_[0-9a-f]{64})$/;
+const INVITE = /^#invite=([\w-]{1,128})(?:&handle=(\w{1,20}))?$/;
+const SECRET = /^#([\w-]{1,200})$/;
 /** While the hub tells what changes, the inbox asks by itself only so often. */
 const SELDOM_SECONDS = 300;
 const AGAIN_MS = 5_000;
@@ -49,6 +53,7 @@ const CONSENT: Record<string, typeof Authorize> = {
 const ASKED = ["/authorize", "/device"];
 const first = () =>
   ASKED.includes(path.peek()) ? "An app asks to use your account. Sign in first." : "Sign in to continue.";
+const AGAIN = "To set up this hub, open the link again that it printed when it started.";
 const COUNT_MS = 1_000;
 const MAIL_EVENTS: readonly EventName[] = [
   "mail.received",
@@ -70,6 +75,8 @@ const reason = signal("");
 /** What keeps the page from asking who is signed in. */
 const trouble = signal("");
 const asked = signal(false);
+/** What the link brought that the reader came by: in memory alone. */
+const arrival = signal<Arrival>({});
 
 const around: Surroundings = {
   call,
@@ -90,11 +97,13 @@ const opened = () => new Mailbox(around, new Keyring(storage), storage);
 
 let mailbox = opened();
 const current = signal(mailbox);
+const COUNT_EVENTS: readonly EventName[] = [...ASK_EVENTS, ...ROOM_EVENTS, "reload"];
 const live = new Live(
-  [...MAIL_EVENTS, ...ASK_EVENTS],
-  ({ name }) => {
+  [...MAIL_EVENTS, ...ASK_EVENTS, ...ROOM_EVENTS],
+  (event) => {
+    const { name } = event;
     if (MAIL_EVENTS.includes(name)) void mailbox.look();
-    if (ASK_EVENTS.includes(name) || name === "reload") countSoon();
+    if (COUNT_EVENTS.includes(name) && isNews(event)) countSoon();
   },
   (open) => {
     mailbox.pollSeconds = open ? SELDOM_SECONDS : POLL_SECONDS;
@@ -105,10 +114,16 @@ const live = new Live(
 );
 
 let counting: ReturnType<typeof setTimeout> | undefined;
-/** Count what waits for the reader's decision; much that happens at once is counted once. */
+/** Count what waits for the reader, and what is new in rooms; much at once is counted once. */
 function countSoon(): void {
   counting ??= setTimeout(() => {
     counting = undefined;
+    if (may("rooms")) {
+      ask<UnreadRooms>("GET", "/v1/unread").then(
+        ({ rooms }) => (roomNews.value = rooms),
+        () => {},
+      );
+    }
     if (!may("decide")) return;
     ask<{ count: number }>("GET", "/v1/asks?limit=0").then(
       ({ count }) => (waiting.value = count),
@@ -150,6 +165,8 @@ function follow(): void {
       if (next !== null && path.peek() === "/sign-in") return location.replace(next);
       void learnWho();
       live.open();
+      const to = new URLSearchParams(location.search).get("to");
+      if (path.peek() === "/inbox" && to) followed.go({ name: "compose", to });
       if (path.peek() !== "/account" && !CONSENT[path.peek()]) show("/inbox");
     } else if (now === "signed_out" && before === "ready") {
       queueMicrotask(() => leave("You were signed out. Sign in again."));
@@ -173,6 +190,10 @@ async function learnWho(): Promise<void> {
 
 async function start(): Promise<void> {
   const code = CODE.exec(location.hash)?.[1];
+  const [, invite, handle] = INVITE.exec(location.hash) ?? [];
+  const secret = location.pathname === "/set-up" ? SECRET.exec(location.hash)?.[1] : undefined;
+  if (secret) arrival.value = { secret };
+  else if (invite) arrival.value = { invite, ...(handle ? { handle } : {}) };
   // Before anything else: a code must stay in no history.
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   try {
@@ -190,6 +211,7 @@ async function start(): Promise<void> {
     if (found.handle === null) {
       mailbox.phase.value = "signed_out";
       if (next !== null || CONSENT[path.peek()]) reason.value ||= first();
+      if (path.peek() === "/set-up" && !arrival.peek().secret) reason.value ||= AGAIN;
       return;
     }
     who.value = found;
@@ -217,11 +239,14 @@ function App() {
   const box = current.value;
   if (!asked.value) {
     return (
-      <main class="empty" aria-busy="true">
-        <Ring size={64} stones={17} scale={5.4} />
-        {trouble.value ? <p role="alert">{trouble.value}</p> : <p class="soft">Loading…</p>}
-        {trouble.value && <Button onClick={() => void start()}>Try again</Button>}
-      </main>
+      <div class={trouble.value ? "framed" : ""}>
+        {trouble.value && <Navigation path={path.value} onSignOut={() => void out()} />}
+        <main class="empty" aria-busy="true">
+          <Ring size={64} stones={17} scale={5.4} />
+          {trouble.value ? <p role="alert">{trouble.value}</p> : <p class="soft">Loading…</p>}
+          {trouble.value && <Button onClick={() => void start()}>Try again</Button>}
+        </main>
+      </div>
     );
   }
   if (box.phase.value === "signed_out") {
@@ -233,6 +258,8 @@ function App() {
         company={company.value}
         next={going}
         reason={reason.value}
+        arrival={arrival.value}
+        onDone={() => (CONSENT[path.peek()] ? void box.start() : location.assign(next ?? "/"))}
       />
     );
   }

@@ -1,6 +1,7 @@
 /** The hub's operations over REST, as a page of the hub itself asks for them: with its cookie. */
 import { type Call, Refused, Unreachable } from "../api/call";
 import type { OperationName, Operations } from "../api/types";
+import { isLoopback } from "../text/reach";
 
 type ThreadPage = Operations["msg/thread"][1];
 type Args = Record<string, unknown>;
@@ -41,6 +42,10 @@ const SAID: Record<string, readonly string[]> = {
   "msg/mute": ["undo"],
   "msg/block": ["action"],
 };
+/** Where an account is made or recovered: that works also where the browser cannot be signed in. */
+const SIGNS_UP = new Set(["/v1/accounts", "/v1/accounts/recover", "/v1/set-up"]);
+/** Whether the hub gives this browser a cookie: only over https, or on its own machine. */
+export const staysSignedIn = () => location.protocol === "https:" || isLoopback(location.hostname);
 const UNAUTHORISED = 401;
 const CALL_MS = 30_000;
 
@@ -50,7 +55,7 @@ const CALL_MS = 30_000;
  */
 export async function ask<T>(method: Method, path: string, body?: unknown, confirm = ""): Promise<T> {
   const headers: Record<string, string> = {};
-  if (method !== "GET") headers["folkmoot-page"] = "1";
+  if (method !== "GET" && (staysSignedIn() || !SIGNS_UP.has(path))) headers["folkmoot-page"] = "1";
   if (body !== undefined) headers["content-type"] = "application/json";
   if (confirm) headers["folkmoot-confirm"] = confirm;
   let response: Response;

@@ -10,6 +10,8 @@ export type OpenInvite = hub.OpenInvite;
 export const session = () => ask<Session>("GET", "/v1/session");
 export const signIn = (token: string) => ask<unknown>("POST", "/v1/session", { token });
 export const useCode = (code: string) => ask<unknown>("POST", "/v1/session/code", { code });
+export const setUp = (secret: string, handle: string) =>
+  ask<hub.Registration>("POST", "/v1/set-up", { secret, handle });
 export const signOut = () => ask<unknown>("DELETE", "/v1/session");
 
 export const credentials = async () =>

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { allInWords, allows, covers } from "../../src/console/pages/rooms/capabilities";
 import { Connection, RoomRefusal, type State, type Welcome } from "../../src/console/pages/rooms/connection";
-import { chatOf, type Envelope, groupOf, matches, NO_FILTER } from "../../src/console/pages/rooms/envelope";
+import { chatOf, type Envelope, groupOf, isQuiet, matches, NO_FILTER } from "../../src/console/pages/rooms/envelope";
+import { foldInWords, foldOf, joined } from "../../src/console/pages/rooms/folding";
 import { outcomeOf, pair, tookSeconds } from "../../src/console/pages/rooms/pairing";
 import { KEEP, RoomStream } from "../../src/console/pages/rooms/stream";
 
@@ -220,8 +221,8 @@ test("after a gap it goes on from where the room is", () => {
 });
 
 /** A hub with so many messages, as `fetch` sees it. */
-function history(count: number) {
-  const all = Array.from({ length: count }, (_, n) => said(`${n + 1}`, { from: n % 100 ? "bob" : "ann" }));
+function history(count: number, made = (n: number) => said(`${n + 1}`, { from: n % 100 ? "bob" : "ann" })) {
+  const all = Array.from({ length: count }, (_, n) => made(n));
   const asked: string[] = [];
   vi.stubGlobal("fetch", (path: string) => {
     asked.push(path);
@@ -234,6 +235,22 @@ function history(count: number) {
         ? all.filter((it) => it.seq > after).slice(0, limit)
         : all.filter((it) => !before || it.seq < before).slice(-limit);
       answer = { messages: found, first_seq: 1, last_seq: count };
+      if (url.searchParams.has("sender") || url.searchParams.has("search")) {
+        const sought = { ...NO_FILTER, person: url.searchParams.get("sender") ?? "", text: url.searchParams.get("search") ?? "" };
+        const looked = all.filter((it) => !before || it.seq < before).slice(-1_000);
+        const fitting = looked.filter((it) => matches(sought, it)).slice(-limit);
+        answer = { ...answer, messages: fitting, from_seq: looked[0]?.seq ?? 1, through_seq: looked.at(-1)?.seq ?? count };
+      }
+      if (url.searchParams.has("fold")) {
+        const within = all.filter((it) => it.seq > after && (!before || it.seq < before));
+        const loud = within.filter((it) => !isQuiet(it.kind));
+        const shown = url.searchParams.has("after") ? loud.slice(0, limit) : loud.slice(-limit);
+        const whole = shown.length === loud.length;
+        const from_seq = whole || url.searchParams.has("after") ? after + 1 : shown[0]!.seq;
+        const through_seq = whole || !url.searchParams.has("after") ? within.at(-1)?.seq : shown.at(-1)!.seq;
+        const quiet = within.filter((it) => isQuiet(it.kind) && it.seq >= from_seq && it.seq <= through_seq!);
+        answer = { ...answer, messages: shown, from_seq, through_seq, folded: joined(quiet.map(foldOf), shown) };
+      }
     }
     return Promise.resolve(new Response(JSON.stringify(answer), { headers: { "content-type": "application/json" } }));
   });
@@ -242,8 +259,8 @@ function history(count: number) {
   return { all, asked };
 }
 
-async function opened(count: number, jump?: number) {
-  const { all, asked } = history(count);
+async function opened(count: number, jump?: number, made?: (n: number) => Envelope) {
+  const { all, asked } = history(count, made);
   const stream = new RoomStream("square");
   await stream.start({ epoch: "e1" } as never, jump ? { seq: jump } : undefined);
   const socket = FakeSocket.all.at(-1)!;
@@ -304,13 +321,64 @@ test("a filter looks through the history in steps, and is asked to go on", async
   const { stream, shown, asked } = await opened(10_000);
   asked.length = 0;
   await stream.setFilter({ ...NO_FILTER, person: "ann" });
-  expect(asked.length).toBe(8);
-  expect(shown()).toHaveLength(40);
+  expect(asked.length).toBe(1);
+  expect(shown()).toHaveLength(10);
   expect(stream.hasOlder.value).toBe(true);
-  expect(stream.lookedFrom.value).toBe(6_001);
+  expect(stream.lookedFrom.value).toBe(9_001);
   await stream.older();
-  expect(shown()).toHaveLength(80);
+  expect(shown()).toHaveLength(20);
+  // Where nothing is found, it looks further by itself, so far and no further.
+  asked.length = 0;
+  await stream.setFilter({ ...NO_FILTER, text: "nowhere" });
+  expect(asked.length).toBe(8);
+  expect(stream.hasOlder.value).toBe(true);
   await stream.setFilter({ ...NO_FILTER, text: "9999" });
   expect(shown()).toEqual([9_999]);
   stream.stop();
+});
+
+const came = (event: "join" | "leave", id: string) => message(`system.presence.${event}`, { from: "gateway", payload: { participant: { id } } });
+
+test("presence and protocol are quiet, and what people say, ask and decide is not", () => {
+  const quiet = ["system.presence.join", "mcpx.begin.request", "mcp.request.tools/list", "mcp.response.tools/list", "participant.status", "capability.grant-ack", "mcp.notification.notifications/progress"];
+  const loud = ["chat.message", "chat.message.markdown", "mcp.notification.notifications/chat/message", "mcp.request.tools/call:a.b", "mcp.response.tools/call", "mcp.request.elicitation/create", "mcp.proposal.tools/list", "mcpx.reject.proposal", "reasoning.start", "capability.grant", "room.kick", "participant.pause", "made.up"];
+  expect(quiet.filter(isQuiet)).toEqual(quiet);
+  expect(loud.filter(isQuiet)).toEqual([]);
+});
+
+test("what nobody reads is one line between what is said", () => {
+  const run = [came("join", "ada"), came("leave", "ada"), came("join", "ada"), message("participant.status"), came("join", "bob")];
+  const [fold] = joined(run.map(foldOf), []);
+  expect(foldInWords(fold!)).toBe("ada came and went 2 times · bob entered · 1 protocol message");
+  const word = said("Hello");
+  expect(joined([...run, came("leave", "bob")].map(foldOf), [word])).toHaveLength(2);
+});
+
+test("protocol that comes and goes is folded, in what is read and in what comes", async () => {
+  const { stream, socket, shown } = await opened(1_020, undefined, (n) => (n % 51 ? message("participant.status") : said(`${n}`)));
+  expect(shown()).toHaveLength(20);
+  expect(stream.folds.value).toHaveLength(20);
+  expect(stream.folds.value[0]).toMatchObject({ first: 2, last: 51, protocol: 50 });
+  expect(stream.hasOlder.value).toBe(false);
+  socket.say({ ...came("join", "eve"), seq: 1_021 });
+  socket.say({ ...said("New"), seq: 1_022 });
+  socket.say({ ...message("mcp.request.tools/list"), seq: 1_023 });
+  await drawn();
+  expect(shown().at(-1)).toBe(1_022);
+  expect(stream.missed.value).toBe(0);
+  expect(stream.folds.value.slice(-2)).toMatchObject([{ last: 1_021, protocol: 50, presence: { eve: { came: 1 } } }, { first: 1_023 }]);
+  stream.stop();
+});
+
+test("an answer is below its request unless someone spoke since, and on the card of its proposal", () => {
+  const proposed = message("mcp.proposal.tools/call:read", { id: "p" });
+  const asked = message("mcp.request.tools/call:read", { id: "r", to: ["files"], correlation_id: ["p"] });
+  const answer = message("mcp.response.tools/call:read", { from: "files", correlation_id: ["r"], payload: { result: {} } });
+  const near = pair([proposed, asked, answer]);
+  expect(near.within).toEqual(new Set(["r", answer.id]));
+  expect(near.fulfilments.get("p")!.answer).toBe(answer);
+  const word = said("Meanwhile", { seq: asked.seq + 0.5 });
+  const far = pair([proposed, asked, word, answer]);
+  expect(far.within.has(answer.id)).toBe(false);
+  expect(far.fulfilments.get("p")!.answer).toBe(answer);
 });

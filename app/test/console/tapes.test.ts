@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 
+import { opened } from "../../src/console/pages/tapes/Pair";
 import { parse } from "../../src/console/parts/Held";
 import {
   type Call,
@@ -99,4 +100,15 @@ it("takes a JSON object for a message, and says what is wrong with anything else
   expect(parse("[1]").error).toContain("JSON object");
   expect(parse("null").error).toContain("JSON object");
   expect(parse("{").error).toContain("not valid JSON");
+});
+
+it("text that is JSON is opened, as deep as one reads, and other text stays", () => {
+  expect(opened({ text: '{"a":"[1]"}', plain: "{not json", list: ['"x"', "[]"] })).toEqual({
+    text: { a: [1] },
+    plain: "{not json",
+    list: ['"x"', []],
+  });
+  let deep = "[]";
+  for (let depth = 0; depth < 9; depth += 1) deep = JSON.stringify([deep]);
+  expect(JSON.stringify(opened(deep))).toContain('\\"');
 });

@@ -20,7 +20,12 @@ from folkmoot.accounts import (
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts import queries_invites as invites
 from folkmoot.accounts.apps import Apps
-from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
+from folkmoot.accounts.authentication import (
+    RECOVERED,
+    Authentication,
+    audit_credential,
+    token_of,
+)
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
     hash_invite_code,
@@ -34,21 +39,23 @@ from folkmoot.accounts.limits import (
     INVITE_SECONDS,
     MAX_PEOPLE_PAGE,
     MAX_REDIRECTS,
+    MAX_SET_UP,
     REDIRECT_SECONDS,
+    SET_UP_SECONDS,
 )
 from folkmoot.accounts.model import (
     Account,
+    AccountExport,
     AccountType,
-    Belongings,
     BlockedPage,
     ContactPage,
     Credential,
-    Farewell,
     FoundAccount,
     HandleChange,
     HandleInvite,
     HubInvitation,
     Identity,
+    OnDelete,
     OpenInvite,
     PersonRow,
     Policy,
@@ -72,8 +79,9 @@ from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, used_by
 from folkmoot.settings import SignInSettings
+from folkmoot.vault import SealedIds
 
-NOT_YOURS: Final = "Give one of your tokens once more: this one is not valid, or not yours."
+NOT_YOURS: Final = "Confirm with one of your own tokens; this one is invalid or someone else's."
 TOO_YOUNG: Final = (
     "Give an older token: this one was made after you signed in here. Or sign in again with it."
 )
@@ -110,6 +118,7 @@ class Accounts:
         times = session_times or SessionTimes()
         self.authentication = Authentication(store, clock, self._quotas, times, owners)
         self.browsers = BrowserSessions(store, clock, self._quotas, times)
+        self._set_up = SealedIds(sealer, "set up", int, MAX_SET_UP)
         self.passkeys = Passkeys(store, clock, sealer, self._quotas)
         options = sign_in or SignInSettings()
         self.apps = Apps(store, clock, self._quotas, options)
@@ -172,7 +181,7 @@ class Accounts:
     async def add(
         self, handle: str, *, account_type: AccountType = "person", also: Joined | None = None
     ) -> Registered:
-        """Make an account for the operator, whoever may register and whatever a name awaits."""
+        """Create an account as the operator, ignoring registration policy and reserved handles."""
         self._quotas.check_disk()
         application = registration.check_application(
             "open",
@@ -192,6 +201,29 @@ class Accounts:
         await self._store.write(unit)
         return application.registered()
 
+    async def set_up_secret(self) -> str:
+        """What lets its holder make the first account, for a day; empty once there is one.
+
+        Nothing keeps it: it is sealed, so that every node of a hub knows it again.
+        """
+        until = self._now() + SET_UP_SECONDS
+        return "" if await self.count() else self._set_up.make("", until)
+
+    async def set_up(self, secret: str, handle: str) -> Registered:
+        """Make the first account, as an operator's; of several who try at once one succeeds."""
+        until, now = self._set_up.open("", secret), self._now()
+        if until is None or until <= now or await self.count():
+            raise e.SetUpInvalid
+
+        async def first(tx: Tx, account: Account) -> None:
+            if await queries.count_users(tx) > 1:
+                raise e.SetUpInvalid
+            await queries.update_user(tx, account.id, {"operator_since": now}, now)
+
+        made = await self.add(handle, also=first)
+        audit_credential("hub.set_up", made.account, made.credential_id, made.account.handle)
+        return made
+
     async def suspend(
         self, account: Account, *, suspended: bool, also: Joined | None = None
     ) -> Account:
@@ -207,6 +239,30 @@ class Accounts:
             if also is not None:
                 await also(tx, changed)
             return changed
+
+        return await self._store.write(unit)
+
+    async def set_operator(
+        self, account: Account, *, operator: bool, also: Joined | None = None
+    ) -> bool:
+        """Let an account's browser sessions run the hub, or not; answers whether that is new.
+
+        Whoever was signed in before signs in again for it. What could run the hub ends at once
+        where it no longer may, tokens with that scope too.
+        """
+        now = self._now()
+
+        async def unit(tx: Tx) -> bool:
+            found = await self.fetch(tx, account.id)
+            is_new = (found.operator_since is None) == operator
+            if is_new:
+                since = now if operator else None
+                found = await queries.update_user(tx, account.id, {"operator_since": since}, now)
+                publish_change(tx, found, "operator")
+            ended = 0 if operator else await credentials.remove_operating(tx, account.id)
+            if also is not None and (is_new or ended):
+                await also(tx, found)
+            return is_new or ended > 0
 
         return await self._store.write(unit)
 
@@ -475,7 +531,7 @@ class Accounts:
         return await self._store.read(lambda tx: invites.open_invites(tx, by, before, now, limit))
 
     async def withdraw_invite(self, invite_id: str, by: str | None = None) -> None:
-        """Have an open invite open nothing any more; one of `by` alone, where that is given."""
+        """Withdraw an unused invite; with `by`, only one of that account."""
         now = self._now()
         if invites.INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
             lambda tx: invites.remove_open(tx, invite_id, by, now)
@@ -578,7 +634,7 @@ class Accounts:
 
         return await self._store.write(unit)
 
-    async def delete(self, viewer: Account, *, also: Farewell | None = None) -> None:
+    async def delete(self, viewer: Account, *, also: OnDelete | None = None) -> None:
         """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
         until = self._now() + REDIRECT_SECONDS
 
@@ -593,16 +649,16 @@ class Accounts:
 
         await self._store.write(unit)
 
-    async def belongings(self, user_id: str) -> Belongings | None:
+    async def belongings(self, user_id: str) -> AccountExport | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
         now, most = self._now(), people.EVERYONE
 
-        async def query(tx: Tx) -> Belongings | None:
+        async def query(tx: Tx) -> AccountExport | None:
             account = await queries.by_id(tx, user_id)
             if account is None:
                 return None
             contacts = await queries_people.contacts_of(tx, user_id, after="", limit=most)
-            return Belongings(
+            return AccountExport(
                 account=account,
                 redirects=await queries.redirects_of(tx, user_id, now),
                 contacts=[self._nicknames.open(user_id, *each) for each in contacts],

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from folkmoot.accounts import queries_apps, queries_consents
 from folkmoot.accounts import queries_credentials as queries
@@ -221,8 +222,13 @@ class Authentication:
         return identity
 
     async def list(self, account: Account) -> list[Credential]:
-        """The credentials that an account has; sessions are part of their tokens."""
-        return await self._store.read(lambda tx: queries.of_account(tx, account.id))
+        """The credentials that an account has; sessions are part of their tokens.
+
+        What was used here since the last upkeep is not stored yet.
+        """
+        found = await self._store.read(lambda tx: queries.of_account(tx, account.id))
+        now = int(self._clock.now())
+        return [replace(it, used_at=now) if it.id in self._used else it for it in found]
 
     async def create(
         self,

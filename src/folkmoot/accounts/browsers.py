@@ -26,9 +26,10 @@ from folkmoot.accounts.model import (
     OneTimeCode,
 )
 from folkmoot.accounts.queries import by_id as account_by_id
+from folkmoot.accounts.queries_passkeys import of_account as passkeys_of
 from folkmoot.audit import OPERATOR
 from folkmoot.core import errors as e
-from folkmoot.core.scopes import ALL
+from folkmoot.core.scopes import ALL, OPERATING
 
 if TYPE_CHECKING:
     from folkmoot.accounts.model import SessionTimes
@@ -56,7 +57,8 @@ class BrowserSessions(Struct, eq=False):
         """A new session, in place of the one that the browser had; None where it may not be now.
 
         `parent_id` is the token that it is opened with; it can do no more, and ends with that.
-        Without one it has the `scope` that an operator gave it.
+        Without one it has the `scope` that an operator gave it. An operator's account runs the hub
+        in it too, unless it is opened with a token and there is a passkey: programs have tokens.
         """
         self.quotas.check_disk()
         now, secret = int(self.clock.now()), new_browser_secret()
@@ -75,6 +77,11 @@ class BrowserSessions(Struct, eq=False):
             if parent_id and await queries.by_id(tx, parent_id) is None:
                 # It was among the oldest, or came from one of them.
                 return None
+            granted = (scope or ALL) if opened_with is None else opened_with.scope
+            if account.operator_since is not None and granted == ALL:
+                own = opened_with is None or opened_with.kind == "token"
+                if own and not (opened_with and await passkeys_of(tx, account_id)):
+                    granted = OPERATING
             made = Credential(
                 id=queries.new_id(),
                 kind="browser",
@@ -87,7 +94,7 @@ class BrowserSessions(Struct, eq=False):
                 expires_at=self.times.until(
                     now, now, None if opened_with is None else opened_with.expires_at
                 ),
-                scope=(scope or ALL) if opened_with is None else opened_with.scope,
+                scope=granted,
             )
             await queries.insert(tx, made, hash_secret(secret))
             return account, made

@@ -70,6 +70,10 @@ MAX_REDIRECTS: Final = 10
 """Old handles that may lead to one account at once, so that nobody hoards names by renaming."""
 INVITE_SECONDS: Final = 7 * 86_400
 """How long an invite for a handle can be claimed unless the operator says otherwise."""
+SET_UP_SECONDS: Final = 86_400
+"""How long the link that sets up a hub can be used, while nobody has an account."""
+MAX_SET_UP: Final = 200
+"""Characters of its secret."""
 MAX_FORMATS: Final = 8
 """Formats of encrypted payloads that one account names."""
 MAX_LABEL: Final = 100

@@ -48,6 +48,8 @@ class Account(Struct, frozen=True, gc=False):
     """What the owner of `client_public_key` reads in a box beside plain text, by spaces."""
     suspended_at: int | None = None
     """Since when the operator lets nobody use it; None for an account that is in use."""
+    operator_since: int | None = None
+    """Since when its browser sessions can run the hub; None where they cannot."""
 
 
 class Credential(Struct, frozen=True, gc=False):
@@ -172,9 +174,12 @@ class PersonRow(Struct, frozen=True, gc=False):
     account_type: AccountType
     created_at: int
     suspended_at: int | None
+    operator_since: int | None
     mail_bytes: int
     room_bytes: int
     rooms: int
+    seen_at: int | None
+    """When it was last used, at most minutes behind; null if with nothing that still opens it."""
 
 
 class Registered(Struct, frozen=True, gc=False):
@@ -335,7 +340,7 @@ class CompanyAccount(Struct, frozen=True):
     used_at: int
 
 
-class Belongings(Struct, frozen=True, gc=False):
+class AccountExport(Struct, frozen=True, gc=False):
     """Everything the hub keeps of an account, but its mail and its secrets."""
 
     account: Account
@@ -353,11 +358,13 @@ class Belongings(Struct, frozen=True, gc=False):
 Welcome: TypeAlias = "Callable[[Tx, Account, str | None, str | None], Awaitable[None]]"
 """Joins a registration's transaction: the new account, its inviter's id, the pending message."""
 
-Farewell: TypeAlias = "Callable[[Tx, Account], Awaitable[None]]"
+OnDelete: TypeAlias = "Callable[[Tx, Account], Awaitable[None]]"
 """Joins a deletion's transaction, before the account itself is gone."""
 
 
-Change: TypeAlias = Literal["profile", "handle", "restored", "suspended", "recovered", "deleted"]
+Change: TypeAlias = Literal[
+    "profile", "handle", "operator", "restored", "suspended", "recovered", "deleted"
+]
 
 ENDING: Final = frozenset({"suspended", "recovered", "deleted"})
 """Changes after which no token that was valid before is."""

@@ -38,7 +38,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.oauth import discovery
 from folkmoot.core.oauth.discovery import OpenIdProvider, OwnClient, Request
-from folkmoot.core.scopes import ALL, OPERATE
+from folkmoot.core.scopes import OPERATING
 from folkmoot.mcp.client.fetch import run, send
 from folkmoot.names.grammar import parse_handle
 from folkmoot.vault import SealedIds
@@ -156,7 +156,7 @@ class Oidc(Entity):
         groups = groups_in(claims.get(self.options.groups_claim))
         account = await self._account(claims, groups)
         operates = not groups.isdisjoint(map(str.lower, self.options.operators))
-        return OidcSession(account, f"{ALL} {OPERATE}" if operates else "", begun.then)
+        return OidcSession(account, OPERATING if operates else "", begun.then)
 
     async def _provider(self) -> OpenIdProvider:
         """Where the provider has what.

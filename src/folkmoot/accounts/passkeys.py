@@ -100,8 +100,20 @@ class Site(Struct, frozen=True):
         """The site at an address; refused where browsers have no passkeys."""
         if not has_passkeys(base_url):
             raise e.PasskeyUnusable(NEEDS_TLS)
-        parts = urlsplit(base_url.lower())
-        return cls(f"{parts.scheme}://{parts.netloc}", parts.hostname or "")
+        origin = origin_of(base_url)
+        return cls(origin, urlsplit(origin).hostname or "")
+
+
+def origin_of(url: str) -> str:
+    """The origin of an address as browsers spell it: the name in ASCII, no port that is usual."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not host.isascii():
+        host = host.encode("idna").decode()
+    host = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme.lower())
+    port = "" if parts.port in (None, usual) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}".lower()
 
 
 def has_passkeys(base_url: str) -> bool:

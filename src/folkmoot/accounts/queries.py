@@ -36,7 +36,8 @@ def grams_in_query(folded: str) -> list[str]:
 
 ACCOUNT = (
     "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
-    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats, u.suspended_at"
+    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats, u.suspended_at, "
+    "u.operator_since"
 )
 
 LED_TO = (
@@ -47,7 +48,7 @@ LED_TO = (
 
 CHANGEABLE = frozenset({
     "handle", "display_name", "bio", "privacy", "status", "client_public_key", "payload_formats",
-    "suspended_at",
+    "suspended_at", "operator_since",
 })  # fmt: skip
 
 
@@ -84,7 +85,8 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
     await tx.execute(
         "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
         "public_key, client_public_key, created_at, updated_at, payload_formats, suspended_at, "
-        "recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "operator_since, recovery_hash, private_key) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*astuple(account), *secrets),
     )
     await count_users(tx, 1)
@@ -202,9 +204,11 @@ async def index_names(tx: Tx, account: Account) -> None:
 
 PERSON_ROW = (
     "SELECT u.handle, u.display_name, u.account_type, u.created_at, u.suspended_at, "
+    "u.operator_since, "
     "COALESCE((SELECT s.bytes FROM mail_shares s WHERE s.account = u.id), 0), "
     "COALESCE((SELECT SUM(s.bytes) FROM room_shares s WHERE s.author = u.id), 0), "
-    "(SELECT COUNT(*) FROM room_members m WHERE m.account_id = u.id AND m.state = 'member') "
+    "(SELECT COUNT(*) FROM room_members m WHERE m.account_id = u.id AND m.state = 'member'), "
+    "(SELECT MAX(c.used_at) FROM credentials c WHERE c.account_id = u.id) "
     "FROM users u WHERE "
 )
 

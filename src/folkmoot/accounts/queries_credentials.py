@@ -6,7 +6,7 @@ A credential is looked up by the hash of its secret, so how long that takes tell
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
@@ -50,6 +50,17 @@ def identity_of(row: Row | None, hashed: str) -> Identity | None:
     if row is None or not compare_digest(row[0], hashed):
         return None
     return _identity(row[1:])
+
+
+async def names_of(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
+    """What people call these credentials and passkeys; those that are gone are left out."""
+    marks = ", ".join("?" * len(ids))
+    rows = await tx.fetch(
+        f"SELECT id, label, kind FROM credentials WHERE id IN ({marks}) "  # noqa: S608
+        f"UNION ALL SELECT id, name, 'passkey' FROM passkeys WHERE id IN ({marks})",
+        (*ids, *ids),
+    )
+    return {id_: label or f"a {kind}" for id_, label, kind in rows}
 
 
 async def by_id(tx: Tx, credential_id: str) -> tuple[str, Identity] | None:
@@ -149,6 +160,13 @@ async def remove_oldest_browsers(tx: Tx, account_id: str, kept: int) -> None:
     )
     for (credential_id,) in rows:
         await remove(tx, account_id, credential_id)
+
+
+async def remove_operating(tx: Tx, account_id: str) -> int:
+    """Remove what opens an account as one that runs the hub, and how many credentials that were."""
+    operates = "account_id = ? AND ' ' || scope || ' ' LIKE '% operate %'"
+    await tx.execute(f"DELETE FROM browser_codes WHERE {operates}", (account_id,))  # noqa: S608
+    return await _remove(tx, operates, account_id)
 
 
 async def remove_all(tx: Tx, account_id: str) -> None:

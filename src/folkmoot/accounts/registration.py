@@ -83,7 +83,7 @@ class ReservedNames:
 
 
 class Standing(NamedTuple):
-    """How it is with a name that is not free: `live`, `redirect` or `reserved`, until when."""
+    """Why a name is not free: `live`, `redirect` or `reserved`, until when."""
 
     kind: str
     until: int | None
@@ -92,7 +92,7 @@ class Standing(NamedTuple):
 
 
 async def standing(tx: Tx, name: str, now: int) -> Standing | None:
-    """How it is with a name; nothing where it is free."""
+    """Why a name is not free; nothing where it is free."""
     row = await tx.fetch_one(
         "SELECT h.kind, h.until, u.handle FROM handles h LEFT JOIN users u ON u.id = h.user_id "
         "WHERE h.handle = ? AND (h.kind = 'live' OR h.until > ?)",

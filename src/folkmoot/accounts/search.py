@@ -39,7 +39,7 @@ async def search(tx: Tx, viewer: Account, query: str) -> list[FoundAccount]:
     for account in await everyone(tx, wanted):
         found.setdefault(account.id, account)
     ranked = sorted(found.values(), key=lambda account: rank(account, wanted))
-    return [await shown(tx, account, viewer) for account in ranked[:MAX_USERS_FOUND]]
+    return [await found_account(tx, account, viewer) for account in ranked[:MAX_USERS_FOUND]]
 
 
 async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
@@ -97,7 +97,7 @@ def rank(account: Account, wanted: str) -> tuple[int, str]:
     return (0 if handle == wanted else 1 if handle.startswith(wanted) else 2, handle)
 
 
-async def shown(tx: Tx, account: Account, viewer: Account) -> FoundAccount:
+async def found_account(tx: Tx, account: Account, viewer: Account) -> FoundAccount:
     """What a search tells of a user.
 
     Of one who is `contacts_only` that is the two names alone, unless the viewer is a contact of

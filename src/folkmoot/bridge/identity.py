@@ -182,15 +182,15 @@ class Device(Entity):
 def foreign(handle: str, published: str, own: str) -> str:
     """What to do when the hub names another device's key as the account's."""
     return (
-        f"The hub names another key for @{handle} ({shown(published)}) than this device's "
-        f"({fingerprint(own)}), so this device seals nothing, and what is sealed for that key "
-        "does not open here. If the other is your other device, bring its key here with 'folkmoot "
-        "bridge key export' there and 'folkmoot bridge key import' here; to put this device's key "
-        "in its place, run 'folkmoot bridge key publish --replace'."
+        f"The hub names another key for @{handle} ({fingerprint_or_none(published)}) than this "
+        f"device's ({fingerprint(own)}), so this device seals nothing, and what is sealed for "
+        "that key does not open here. If the other is your other device, bring its key here with "
+        "'folkmoot bridge key export' there and 'folkmoot bridge key import' here; to put this "
+        "device's key in its place, run 'folkmoot bridge key publish --replace'."
     )
 
 
-def shown(public: str) -> str:
+def fingerprint_or_none(public: str) -> str:
     """The fingerprint of a key that may be none."""
     try:
         return fingerprint(public)

@@ -260,11 +260,10 @@ def show_default(keyring: Keyring, login: Login) -> str:
     first = keyring.accounts[0]
     if first == login:
         return ""
-    say(
-        f"Commands still run as {first.name}. 'folkmoot account use {login.handle}' changes "
-        "the default."
-    )
-    return f" --as {login.handle}"
+    same = sum(kept.handle == login.handle for kept in keyring.accounts) > 1
+    chosen = f"{login.handle} --url {login.hub}" if same else login.handle
+    say(f"Commands still run as {first.name}. 'folkmoot account use {chosen}' changes the default.")
+    return f" --as {chosen}"
 
 
 @account_command
@@ -351,10 +350,10 @@ def list_accounts(*, as_json: JsonOption = False) -> None:
     """List the accounts saved on this computer."""
     kept = read_keyring().accounts
     rows = [
-        (f"@{login.handle}", login.hub, "" if number else "default")
+        (f"@{login.handle}", login.hub, "" if number else "yes")
         for number, login in enumerate(kept)
     ]
-    columns = (Column("Handle", "bold"), Column("Hub"), Column(""))
+    columns = (Column("Handle", "bold"), Column("Hub"), Column("Default"))
     nothing = "No account is saved here. 'folkmoot register HANDLE' creates one."
     data = [{"handle": login.handle, "hub": login.hub} for login in kept]
     Output(data, Table(columns, rows, nothing)).show(as_json=as_json)

@@ -193,7 +193,7 @@ def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -
     told = ", ".join(spec.namespace for spec in specs)
     say(f"Added {told} to {loaded.place}.")
     for closed in (spec.namespace for spec in specs if not spec.everyone):
-        say(f"Nobody may use {closed} yet. To allow someone: folkmoot grant HANDLE {closed}")
+        say(f"No one can use {closed} yet. To allow someone: folkmoot grant HANDLE {closed}")
     if follow(loaded, specs) is None:
         say("No hub is running. It will be available at the next start.")
 

@@ -42,7 +42,7 @@ from folkmoot.settings import BackendSpec, Loaded
 from folkmoot.settings.fields import masked_arguments, without_query
 
 if TYPE_CHECKING:
-    from folkmoot.cli.show import Paper
+    from folkmoot.cli.show import Terminal
     from folkmoot.operations.operator.servers import ChangedTool, ChangedTools, Reloaded
 
 
@@ -140,12 +140,12 @@ def configured(spec: BackendSpec) -> BackendView:
 def show_views(views: Sequence[BackendView], now: float) -> None:
     """Print all backends: drawn on a terminal, else a line each."""
     if on_terminal():
-        from folkmoot.cli.show import Paper
+        from folkmoot.cli.show import Terminal
 
-        paper = Paper()
+        terminal = Terminal()
         for view in views:
-            draw(view, now, paper)
-        paper.flush()
+            draw(view, now, terminal)
+        terminal.flush()
         return
     for line in aligned([row(view) for view in views]):
         say(line)
@@ -169,15 +169,15 @@ def row(view: BackendView) -> list[str]:
     ]
 
 
-def draw(view: BackendView, now: float, paper: Paper) -> None:
+def draw(view: BackendView, now: float, terminal: Terminal) -> None:
     """Draw one backend: its name and state, then its tools, problems and use."""
     head = [(view.namespace, "bold"), ("  ", ""), (view.state, STYLES.get(view.state, ""))]
     if view.since and view.state != "off":
         head.append((f" for {duration(max(0.0, now - view.since))}", ""))
-    paper.put(paper.fitted(head))
+    terminal.write(terminal.truncated(head))
     for text, style in details(view):
-        for line in wrapped(text, paper.width):
-            paper.put(f"{INDENT}{paper.styled(line, style)}")
+        for line in wrapped(text, terminal.width):
+            terminal.write(f"{INDENT}{terminal.styled(line, style)}")
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
@@ -327,20 +327,20 @@ def warn_of_starting(found: ChangedTools) -> None:
 
 def show_difference(tool: ChangedTool) -> None:
     """Print how a changed tool differs from its accepted version."""
-    from folkmoot.cli.show import Paper
+    from folkmoot.cli.show import Terminal
 
-    paper = Paper()
+    terminal = Terminal()
     since = f"  {'new' if tool.new else 'changed'}, seen {moment(tool.since)}"
-    paper.put(paper.fitted([(word(tool.canonical), "bold"), (since, "")]))
+    terminal.write(terminal.truncated([(word(tool.canonical), "bold"), (since, "")]))
     if tool.findings:
         told = f"Its description has suspicious content: {', '.join(map(word, tool.findings))}."
-        for part in folded(told, paper.width):
-            paper.put(paper.styled(part, "red"))
+        for part in folded(told, terminal.width):
+            terminal.write(terminal.styled(part, "red"))
     for line in tool.lines:
         sign = line[:1]
-        for part in folded(word(line) if line else "", paper.width):
-            paper.put(paper.styled(part, DIFFERENCE_STYLES.get(sign, "")))
-    paper.flush()
+        for part in folded(word(line) if line else "", terminal.width):
+            terminal.write(terminal.styled(part, DIFFERENCE_STYLES.get(sign, "")))
+    terminal.flush()
 
 
 def folded(line: str, width: int | None) -> list[str]:

@@ -63,7 +63,7 @@ def list_peers(own: OwnDevice) -> Output:
     told: list[dict[str, Any]] = [
         {
             "handle": pin.handle,
-            "fingerprint": shown(pin.key),
+            "fingerprint": fingerprint_of(pin.key),
             "since": pin.since,
             "until": pin.until,
             "verified": pin.verified,
@@ -109,10 +109,10 @@ def accept(
         check_fingerprint(fingerprint, key)
     with ledger() as known:
         pin = known.pin_of(owner, peer)
-        before = shown(pin.key) if pin else "never met"
+        before = fingerprint_of(pin.key) if pin else "never met"
         if pin is None or pin.key != key:
             say(f"@{peer} was {before}", err=True)
-            say(f"@{peer} is  {shown(key)}", err=True)
+            say(f"@{peer} is  {fingerprint_of(key)}", err=True)
             if fingerprint is None:
                 confirm(f"Trust this for @{peer} from now on?", yes=yes)
             known.accept(owner, peer, key, now())
@@ -125,12 +125,16 @@ def accept(
         if key and current != peer:
             known.trust(owner, current, key, now())
             known.rename(owner, peer, current)
-    say(f"@{peer} is trusted with {shown(key)}." if key else f"@{peer} is known to have no key.")
+    say(
+        f"@{peer} is trusted with {fingerprint_of(key)}."
+        if key
+        else f"@{peer} is known to have no key."
+    )
 
 
 def check_fingerprint(given: str, key: str, differs: str = "The hub names another key") -> None:
     """Refuse another key than the one that was meant."""
-    if "".join(given.split()).lower() != shown(key).replace(" ", ""):
+    if "".join(given.split()).lower() != fingerprint_of(key).replace(" ", ""):
         raise e.PeerKeyChanged(f"{differs} than the one with this fingerprint.")
 
 
@@ -156,7 +160,7 @@ def verify(
         if fingerprint is not None:
             check_fingerprint(fingerprint, pin.key, "The key trusted here for them is another")
         else:
-            say(f"@{peer} is {shown(pin.key)}", err=True)
+            say(f"@{peer} is {fingerprint_of(pin.key)}", err=True)
             confirm(f"Has @{peer} told you the same digits?", yes=yes)
         known.note_verified(owner, peer, pin.key)
     say(f"The key of @{peer} is verified.")
@@ -173,7 +177,7 @@ def forget(own: OwnDevice, peer: HandleArgument, *, yes: YesOption = False) -> N
     say(f"@{peer} is forgotten." if count else f"No key of @{peer} was known.")
 
 
-def shown(key: str) -> str:
+def fingerprint_of(key: str) -> str:
     """A key's fingerprint, or that there is none."""
     from folkmoot.bridge.crypto import fingerprint as digits
 

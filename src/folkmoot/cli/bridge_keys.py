@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.commands import Command, Output, WhenUsed, group, shown, with_options
+from folkmoot.cli.commands import Command, Lazy, Output, group, with_json_option, with_options
 from folkmoot.cli.credentials import (
     AsOption,
     Login,
@@ -84,10 +84,10 @@ def device_command(function: Command) -> Command:
     """A command that uses the keys of one of the accounts saved here."""
 
     def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-        return {"own": WhenUsed(cache(lambda: OwnDevice(**chosen)))}
+        return {"own": Lazy(cache(lambda: OwnDevice(**chosen)))}
 
     options = {"key_file": KeyFileOption, "url": UrlOption, "handle": AsOption}
-    return shown(with_options(function, options, ("own",), opens))
+    return with_json_option(with_options(function, options, ("own",), opens))
 
 
 def key_path(given: Path | None) -> Path:

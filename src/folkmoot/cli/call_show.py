@@ -19,7 +19,7 @@ from folkmoot.cli.output import (
     say,
     size,
 )
-from folkmoot.cli.show import Paper, lapse, word
+from folkmoot.cli.show import Terminal, lapse, word
 from folkmoot.mcp.wire import (
     LOGGED,
     PROGRESS,
@@ -61,22 +61,22 @@ LISTS: Final = (
 
 def show_offer(offer: ServerOffer, seconds: float) -> None:
     """A server and its lists: on a terminal with room, in a pipe one thing in a line."""
-    paper = Paper()
+    terminal = Terminal()
     name = " ".join(word(offer.server[key]) for key in ("name", "version") if offer.server.get(key))
     about = f"{name or 'A nameless server'}: {offer.era} era ({word(offer.version)}), reached in "
-    say(f"{about}{lapse(seconds)}.", err=not paper.on_terminal)
+    say(f"{about}{lapse(seconds)}.", err=not terminal.on_terminal)
     for member, _, _, heading in LISTS:
         entries: list[dict[str, Any]] = getattr(offer, member)
         if not entries:
             continue
-        if paper.on_terminal:
-            paper.put(paper.styled(f"{heading}:", "bold"))
+        if terminal.on_terminal:
+            terminal.write(terminal.styled(f"{heading}:", "bold"))
             for entry in entries:
-                draw_entry(entry, paper)
+                draw_entry(entry, terminal)
         else:
             for line in aligned([(member[:-1], *in_words(entry)) for entry in entries]):
-                paper.put(line)
-    paper.flush()
+                terminal.write(line)
+    terminal.flush()
     if not any(getattr(offer, member) for member, *_ in LISTS):
         say("It offers nothing.", err=True)
 
@@ -96,24 +96,24 @@ def in_words(entry: dict[str, Any]) -> tuple[str, str, str]:
     return word(name), one_line(takes), first.strip()
 
 
-def draw_entry(entry: dict[str, Any], paper: Paper) -> None:
+def draw_entry(entry: dict[str, Any], terminal: Terminal) -> None:
     """One tool, resource or prompt on a terminal."""
     name, takes, about = in_words(entry)
-    width = max((paper.width or 80) - 2 * len(INDENT), 10)
+    width = max((terminal.width or 80) - 2 * len(INDENT), 10)
     # Never cut: it is what one types next.
-    paper.put(paper.styled(f"{INDENT}{name}", "cyan"))
+    terminal.write(terminal.styled(f"{INDENT}{name}", "cyan"))
     for text, style in ((takes, ""), (about, "dim")):
         for line in textwrap.wrap(text, width, break_on_hyphens=False):
-            paper.put(f"{INDENT * 2}{paper.styled(line, style)}")
+            terminal.write(f"{INDENT * 2}{terminal.styled(line, style)}")
 
 
 def show_result(result: dict[str, Any], what: str, seconds: float, caller: PlainClient) -> None:
     """What a tool, resource or prompt came to."""
-    paper = Paper()
+    terminal = Terminal()
     for line in result_lines(result):
-        paper.put(line)
-    paper.flush()
-    if paper.on_terminal:
+        terminal.write(line)
+    terminal.flush()
+    if terminal.on_terminal:
         era = f"{caller.era.value} era ({word(caller.version)})"
         said = f"{one_line(what)} took {lapse(seconds)}; {era}."
         say(said, err=True)

@@ -101,7 +101,7 @@ class HubClient(Hub):
             from folkmoot.cli.room.sentences import allowed
 
             problems.append(
-                f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
+                f"you can: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
             )
         return e.ToolRefused(problems[0], problems=problems, refused=error.get("code"))
 

@@ -110,10 +110,10 @@ def with_options(
         return function(**{name: opened[name] for name in gives if name in known}, **given)
 
     plain = [it for it in own if it.kind is PLAIN]
-    return disguised(run, function, [*plain, *added, *(it for it in own if it.kind is OWN)])
+    return with_signature_of(run, function, [*plain, *added, *(it for it in own if it.kind is OWN)])
 
 
-def shown(function: Command) -> Command:
+def with_json_option(function: Command) -> Command:
     """A function whose answer is shown; where it returns one, with the option `--json`."""
     parameters = list(inspect.signature(function).parameters.values())
     if function.__annotations__.get("return") != "Output":
@@ -123,11 +123,13 @@ def shown(function: Command) -> Command:
         function(**given).show(as_json=as_json)
 
     added = inspect.Parameter("as_json", OWN, default=False, annotation=JsonOption)
-    return disguised(run, function, [*parameters, added])
+    return with_signature_of(run, function, [*parameters, added])
 
 
-def disguised(run: Command, function: Command, parameters: list[inspect.Parameter]) -> Command:
-    """A function under the name and the text of another, with parameters of its own."""
+def with_signature_of(
+    run: Command, function: Command, parameters: list[inspect.Parameter]
+) -> Command:
+    """A function with the name and docstring of another, and parameters of its own."""
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, __name__
     returns = function.__annotations__.get("return")
     run.__annotations__ = {it.name: it.annotation for it in parameters} | {"return": returns}
@@ -144,7 +146,7 @@ def resolved(parameter: inspect.Parameter, function: Command) -> inspect.Paramet
     return parameter
 
 
-class WhenUsed:
+class Lazy:
     """Something that is opened when it is first used: a wrong command line is refused before."""
 
     def __init__(self, opens: Callable[[], Any], member: str = "") -> None:
@@ -168,20 +170,20 @@ def account_command(function: Command) -> Command:
 
     def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
         found = cache(lambda: AccountHub(*signed_in(chosen["url"], chosen["handle"])))
-        return {"hub": WhenUsed(found, "hub"), "login": WhenUsed(found, "login")}
+        return {"hub": Lazy(found, "hub"), "login": Lazy(found, "login")}
 
     options = {"url": UrlOption, "handle": AsOption}
-    return shown(with_options(function, options, ("hub", "login"), opens))
+    return with_json_option(with_options(function, options, ("hub", "login"), opens))
 
 
 def operator_command(function: Command, why: str = NO_ACCOUNTS) -> Command:
     """A command for the operator of a hub that has run before; `why` is said where none has."""
 
     def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-        return {"hub": WhenUsed(cache(lambda: opened_hub(chosen["config"], chosen["data"], why)))}
+        return {"hub": Lazy(cache(lambda: opened_hub(chosen["config"], chosen["data"], why)))}
 
     options = {"data": DataOption, "config": ConfigOption}
-    return shown(with_options(function, options, ("hub",), opens))
+    return with_json_option(with_options(function, options, ("hub",), opens))
 
 
 def opened_hub(config: str | None, data: str | None, why: str = NO_ACCOUNTS) -> OperatedHub:
@@ -214,7 +216,7 @@ def group(
         else:
             check_place(ctx, *(given[name] != it.default for name, it in taken.items()))
 
-    root = disguised(root, root, [context, *taken.values()])
+    root = with_signature_of(root, root, [context, *taken.values()])
     app.callback(invoke_without_command=True, help=help_text)(root)
     return app
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "FOLKMOOT_CREDENTIALS"
+TOKEN_VARIABLE = "FOLKMOOT_TOKEN"  # noqa: S105 - its name
+URL_VARIABLE = "FOLKMOOT_URL"
 
 GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
 ACCOUNT_UNKNOWN = (
@@ -215,8 +217,11 @@ UrlOption = Annotated[
 ]
 AsOption = Annotated[
     str | None,
-    option("--as", "HANDLE", "Which of your accounts.  [default: the first]", checked_handle),
-]
+    option(
+        "--as", "HANDLE", "Which of your accounts.  [default: as set by 'account use']",
+        checked_handle,
+    ),
+]  # fmt: skip
 HubOption = Annotated[
     str | None,
     option(
@@ -237,8 +242,30 @@ TextArgument = Annotated[
 
 
 def login_for(url: str | None, handle: str | None) -> Login:
-    """The chosen saved account, with a token that is good for some minutes."""
-    return fresh(read_keyring().find(url, handle))
+    """The account that was meant, with a token that is good for some minutes."""
+    return login_from_environment(url, handle) or fresh(read_keyring().find(url, handle))
+
+
+def login_from_environment(url: str | None, handle: str | None) -> Login | None:
+    """The account of the token in the environment, which comes before saved ones; not with --as."""
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token or handle is not None:
+        return None
+    try:
+        hub = url or hub_url(os.environ.get(URL_VARIABLE) or LOCAL_HUB)
+    except ValueError as error:
+        raise e.NotSignedIn(f"{URL_VARIABLE} {error}.") from None
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise e.NotSignedIn(f"{TOKEN_VARIABLE} is not a token.")
+    try:
+        return Login(hub, hub_at(hub, token).get_account().handle, token)
+    except e.NotSignedIn as error:
+        told = f"{hub} does not accept the token in {TOKEN_VARIABLE}."
+        raise e.NotSignedIn(told if error.message == ACCOUNT_UNKNOWN else error.message) from None
+    except e.ToolRefused as error:
+        if error.data.get("refused") != e.ScopeMissing.code:
+            raise
+        return Login(hub, "", token)
 
 
 def fresh(login: Login, refused: str = "") -> Login:

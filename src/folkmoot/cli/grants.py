@@ -1,10 +1,12 @@
-"""`folkmoot grant`, `revoke` and `grants`: what people may do at the hub, running or not."""
+"""`folkmoot grant`, `revoke` and `rights`: what people may do at the hub, running or not."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -21,12 +23,13 @@ from folkmoot.cli.output import (
     say_data,
 )
 from folkmoot.cli.show import Column, at, show_table
+from folkmoot.settings.types import is_loopback
 
 PatternsArgument = Annotated[
     list[str],
     argument(
         "PATTERN…",
-        "What they may do, such as 'files:read_*'; with a ! in front, what they may not.",
+        "What they can do, such as 'files:read_*'; with a ! in front, what they can't.",
     ),
 ]
 LeavingArgument = Annotated[list[str] | None, argument("PATTERN…", "What to revoke, as granted.")]
@@ -93,7 +96,7 @@ def revoke(
 
 
 @operator_command
-def grants(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOption = False) -> None:
+def rights(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOption = False) -> None:
     """Show who has which rights at the hub, and from where.
 
     With a HANDLE, shows all capabilities of that account; without one, everyone with rights beyond
@@ -109,9 +112,28 @@ def grants(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOptio
     people = hub.every("folkmoot/grants", "people")
     rows = [(at(it["handle"]), how_much(it), note(it)) for it in people]
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
-    table = Table(columns, rows, "Nobody has rights beyond the defaults.")
+    table = Table(columns, rows, "No one has extra rights.")
     everyone = hub.ask("folkmoot/grants", {})["everyone"] if as_json else []
     Output({"everyone": everyone, "people": people}, table).show(as_json=as_json)
+
+
+def reach_of(link: str) -> list[Note]:
+    """What is said of an invitation's link that not everyone can open."""
+    host = urlsplit(link).hostname or ""
+    where = (
+        "on this machine" if is_loopback(host) else "in your network" if is_private(host) else ""
+    )
+    return (
+        [Note(f"The link works only {where}. To invite others, set public_url.")] if where else []
+    )
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is an address of a network that is not the internet."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def invite_for(
@@ -126,6 +148,7 @@ def invite_for(
         answer["invite_url"],
         Note(f"Anyone with this link can register as {at(who)}, once, until {until}."),
         Note(f"It is not shown again. 'folkmoot invite --for {who}' replaces it with a new one."),
+        *reach_of(answer["invite_url"]),
     ).show(as_json=as_json)
 
 
@@ -175,7 +198,7 @@ def how_much(row: dict[str, Any]) -> str:
 
 
 def note(row: dict[str, Any]) -> str:
-    """What is to be known about a handle."""
+    """A note about a handle."""
     if row["state"] == "nobody":
         return "nobody has this handle yet"
     return f"is {at(row['leads_to'])} now" if row["leads_to"] else ""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from folkmoot.cli.commands import Note, Output, Table, account_command, every
+from folkmoot.cli import people
+from folkmoot.cli.commands import Note, Output, Table, account_command, every, group
 from folkmoot.cli.credentials import (
     TextArgument,
     YesOption,
@@ -163,7 +164,7 @@ def thread_id_of(hub: HubClient, which: str) -> str:
     named = [ids[handle]] if handle in ids else []
     if len({*named, *begun}) > 1:
         raise e.ToolRefused(
-            f"{one_line(given)} may be more than one conversation: give @HANDLE or the whole id."
+            f"{one_line(given)} fits more than one conversation. Give @HANDLE or the whole id."
         )
     if named or begun:
         return (named or begun)[0]
@@ -211,7 +212,8 @@ def send(
     hub: HubClient, to: RecipientArgument, text: TextArgument, priority: PriorityOption = None
 ) -> Output:
     """Send a message."""
-    return sent(hub.send_message(to, body=text_of(text), priority=cast("Any", priority)))
+    with people.existing(to):
+        return sent(hub.send_message(to, body=text_of(text), priority=cast("Any", priority)))
 
 
 @account_command
@@ -237,7 +239,7 @@ MessagesArgument = Annotated[
 def archive(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> Output:
     """Archive a conversation until a new message arrives.
 
-    'folkmoot threads --state archived' lists archived ones.
+    'folkmoot mail list --state archived' lists archived ones.
     """
     return done((hub.unarchive_thread if undo else hub.archive_thread)(thread_id_of(hub, which)))
 
@@ -246,7 +248,7 @@ def archive(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) 
 def star(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> Output:
     """Star a conversation, to find it again.
 
-    'folkmoot threads --state starred' lists starred ones.
+    'folkmoot mail list --state starred' lists starred ones.
     """
     return done((hub.unstar_thread if undo else hub.star_thread)(thread_id_of(hub, which)))
 
@@ -292,3 +294,26 @@ def delete_thread(hub: HubClient, which: ThreadArgument, *, yes: YesOption = Fal
 def done(answer: ThreadState | ThreadDone) -> Output:
     """The hub's own sentence about a change."""
     return Output(answer, word(answer.message))
+
+
+app = group(
+    {
+        "inbox": inbox,
+        "send": send,
+        "reply": reply,
+        "list": threads,
+        "show": thread,
+        "archive": archive,
+        "star": star,
+        "mute": mute,
+        "delete": delete,
+        "delete-thread": delete_thread,
+        "find": people.find,
+        "lookup": people.lookup,
+        "block": people.block,
+        "unblock": people.unblock,
+        "blocked": people.blocked,
+    },
+    "Conversations, contacts, and people you write to.",
+)
+app.add_typer(people.contacts_app, name="contacts")

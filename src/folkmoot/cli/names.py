@@ -33,7 +33,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, aligned, complain, one_line, say, say_data
 from folkmoot.cli.output import lines as safe_lines
-from folkmoot.cli.show import Paper
+from folkmoot.cli.show import Terminal
 from folkmoot.cli.show import number as counted
 from folkmoot.core import errors as e
 from folkmoot.staging import file_errors, staged
@@ -117,7 +117,7 @@ VersionOption = Annotated[
     ),
 ]  # fmt: skip
 TimeoutOption = Annotated[
-    int, number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]")
+    int, number("--timeout", 1, 600, "Seconds that the server can take to answer.  [default: 30]")
 ]
 StandaloneOption = Annotated[
     bool,
@@ -341,16 +341,16 @@ def show_rules() -> None:
     """Every rule in a line: its name, how severe it is, what it says."""
     from folkmoot.names.lint import RULES
 
-    paper = Paper()
-    if paper.width is None:
+    terminal = Terminal()
+    if terminal.width is None:
         rows = [(name, rule.severity, rule.sentence) for name, rule in RULES.items()]
         say("\n".join(aligned(rows)))
         return
     for name, rule in RULES.items():
-        paper.put(f"{paper.styled(name, 'bold')}  {rule.severity}")
-        for line in textwrap.wrap(rule.sentence, min(paper.width, MOST_WIDTH) - 4):
-            paper.put(f"    {line}")
-    paper.flush()
+        terminal.write(f"{terminal.styled(name, 'bold')}  {rule.severity}")
+        for line in textwrap.wrap(rule.sentence, min(terminal.width, MOST_WIDTH) - 4):
+            terminal.write(f"    {line}")
+    terminal.flush()
 
 
 def show_rule(name: str) -> None:
@@ -379,20 +379,20 @@ def show_findings(
 
     With `each_missing` every name that has no namespace is told.
     """
-    paper = Paper()
+    terminal = Terminal()
     ordered = sorted(findings, key=lambda each: not comes_first(each))
     if not each_missing:
         ordered = with_missing_summed_up(project, ordered)
     for each in ordered[:MOST_LINES]:
         where = f"{one_line(project.path)}:{each.line}: " if project.path and each.line else ""
-        put(paper, where, each)
+        put(terminal, where, each)
     if len(ordered) > MOST_LINES:
-        paper.put(f"And {counted(len(ordered) - MOST_LINES, 'more line')}; --json has all.")
-    if ordered and paper.on_terminal:
-        paper.put("")
-    paper.flush()
+        terminal.write(f"And {counted(len(ordered) - MOST_LINES, 'more line')}; --json has all.")
+    if ordered and terminal.on_terminal:
+        terminal.write("")
+    terminal.flush()
     told = summary(project, findings)
-    say("\n".join(textwrap.wrap(told, paper.width)) if paper.width else told)
+    say("\n".join(textwrap.wrap(told, terminal.width)) if terminal.width else told)
 
 
 def comes_first(each: LintFinding) -> bool:
@@ -403,13 +403,13 @@ def comes_first(each: LintFinding) -> bool:
 
 def with_missing_summed_up(project: Project, findings: Sequence[LintFinding]) -> list[LintFinding]:
     """The findings, with several missing namespaces joined into one at the end."""
-    from folkmoot.names.nearest import shown
+    from folkmoot.names.nearest import truncated
 
     missing = [each for each in findings if each.rule == MISSING]
     others = [each for each in findings if each.rule != MISSING]
     if len(missing) < 2:
         return [*others, *missing]
-    names = [repr(shown(each.name)) for each in missing[:MOST_NAMED]]
+    names = [repr(truncated(each.name)) for each in missing[:MOST_NAMED]]
     more = len(missing) - len(names)
     listed = f"{', '.join(names)} and {more} more" if more else " and ".join(names)
     message = (
@@ -420,21 +420,21 @@ def with_missing_summed_up(project: Project, findings: Sequence[LintFinding]) ->
     return [*others, structs.replace(missing[0], message=message)]
 
 
-def put(paper: Paper, where: str, each: LintFinding) -> None:
+def put(terminal: Terminal, where: str, each: LintFinding) -> None:
     """One finding: in one line for programs that read lines, wrapped for people."""
     message = one_line(each.message)
-    if paper.width is None:
-        paper.put(f"{where}{each.severity}: {message} [{each.rule}]")
+    if terminal.width is None:
+        terminal.write(f"{where}{each.severity}: {message} [{each.rule}]")
         return
-    label = f"{paper.styled(each.severity, STYLES[each.severity])} {each.rule}"
-    if len(where) + len(each.severity) + len(each.rule) < paper.width:
-        paper.put(f"{paper.styled(where, 'bold')}{label}")
+    label = f"{terminal.styled(each.severity, STYLES[each.severity])} {each.rule}"
+    if len(where) + len(each.severity) + len(each.rule) < terminal.width:
+        terminal.write(f"{terminal.styled(where, 'bold')}{label}")
     else:
-        paper.put(paper.styled(where.rstrip(), "bold"))
-        paper.put(f"    {label}")
-    width = max(20, min(paper.width, MOST_WIDTH) - 4)
+        terminal.write(terminal.styled(where.rstrip(), "bold"))
+        terminal.write(f"    {label}")
+    width = max(20, min(terminal.width, MOST_WIDTH) - 4)
     for line in textwrap.wrap(message, width, break_long_words=False, break_on_hyphens=False):
-        paper.put(f"    {line}")
+        terminal.write(f"    {line}")
 
 
 def summary(project: Project, findings: Sequence[LintFinding]) -> str:
@@ -538,13 +538,13 @@ def compare(project: Project, page: Path, text: str | None) -> None:
 
 def show_diff(page: Path, before: str | None, after: str) -> None:
     """The difference that the new text makes."""
-    paper = Paper()
+    terminal = Terminal()
     old = "/dev/null" if before is None else f"a/{page.name}"
     lines = (before or "").splitlines(), after.splitlines()
     for line in difflib.unified_diff(*lines, old, f"b/{page.name}", lineterm=""):
         style = "" if line.startswith(("+++", "---")) else COLOURS.get(line[:1], "")
-        paper.put(paper.styled(safe_lines(line)[0], style))
-    paper.flush()
+        terminal.write(terminal.styled(safe_lines(line)[0], style))
+    terminal.flush()
 
 
 def write_page(page: Path, before: str | None, text: str) -> None:

@@ -357,7 +357,7 @@ def check_entry(paths: Paths) -> None:
         paths.control_socket.lstat()
     except PermissionError as error:
         raise e.DataFolderUnwritable(
-            f"{paths.folder}: this user may not open it. Run the command as its owner."
+            f"{paths.folder}: this user can't open it. Run the command as its owner."
         ) from error
     except OSError:
         return

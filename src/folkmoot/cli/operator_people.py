@@ -1,4 +1,4 @@
-"""`folkmoot people` and `folkmoot rooms`: all accounts and rooms of a hub, for its operator."""
+"""`folkmoot people` and `folkmoot room list --all`: all accounts and rooms, for the operator."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from folkmoot.core import errors as e
 SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
 NoKeepOption = Annotated[bool, flag("--no-keep", "Only show the token; do not save it here.")]
+NoOption = Annotated[bool, flag("--no", "They are no longer an operator.")]
 ReasonOption = Annotated[str, option("--reason", "TEXT", "Why, for the audit log.")]
 
 
@@ -53,8 +54,8 @@ def list_people(hub: OperatedHub, *, suspended: SuspendedOption = False) -> Outp
     ]  # fmt: skip
     columns = (Column("Handle", "bold"), Column("Account"), Column("Since", "dim"),
                Column("Rooms", named=True), Column("Mail", named=True),
-               Column("In rooms", named=True), Column("", "red", wide=True))  # fmt: skip
-    nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
+               Column("In rooms", named=True), Column("State", wide=True))  # fmt: skip
+    nothing = "No one is suspended." if suspended else "No accounts yet."
     return Output({"people": found}, Table(columns, rows, nothing))
 
 
@@ -69,7 +70,7 @@ def show(hub: OperatedHub, handle: HandleArgument) -> Output:
         ("Since", moment(found["created_at"])),
         ("Rooms", str(found["rooms"])),
         *((QUOTAS[name], used(name, use)) for name, use in found["quotas"].items()),
-        *([("State", state(found))] if found["suspended_at"] is not None else []),
+        *([("State", state(found))] if state(found) else []),
     ]
     return Output(found, *aligned(rows))
 
@@ -85,9 +86,10 @@ def used(name: str, use: dict[str, int]) -> str:
 
 
 def state(row: dict[str, Any]) -> str:
-    """What is to be known about an account."""
+    """Whether an account is an operator's, or suspended."""
     since = row["suspended_at"]
-    return "" if since is None else f"suspended {moment(since)}"
+    told = ["operator"] if row["operator_since"] is not None else []
+    return ", ".join([*told, *([f"suspended {moment(since)}"] if since is not None else [])])
 
 
 @operator_command
@@ -154,6 +156,22 @@ def restore(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "")
 
 
 @operator_command
+def operator(
+    hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "", *, no: NoOption = False
+) -> Output:
+    """Let someone run the hub in their browser, or no longer.
+
+    They sign in again to do so. With --no, browsers that could run the hub are signed out
+    immediately, and tokens with that scope end.
+    """
+    given = {"handle": handle, "reason": reason, "operator": not no}
+    answer = hub.ask("folkmoot/set_operator", given)
+    is_now = "is no longer an operator" if no else "is an operator from the next time they sign in"
+    was = "is not an operator" if no else "is already an operator"
+    return Output(answer, f"{at(answer['handle'])} {is_now if answer['changed'] else was}.")
+
+
+@operator_command
 def remove(
     hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "", *, yes: YesOption = False
 ) -> Output:
@@ -176,9 +194,9 @@ def remove(
 
 
 app = group(
-    {"list": list_people, "show": show, "add": add, "suspend": suspend, "restore": restore,
-     "remove": remove},
-    """List, show, add, suspend, restore and remove people.
+    {"list": list_people, "show": show, "add": add, "operator": operator, "suspend": suspend,
+     "restore": restore, "remove": remove},
+    """List, add, suspend and remove people, and make them operators.
 
     For the operator, on the hub's own machine, with or without a running hub.
     """,
@@ -186,13 +204,8 @@ app = group(
 )  # fmt: skip
 
 
-@operator_command
 def rooms(hub: OperatedHub) -> Output:
-    """List every room of the hub, including private ones.
-
-    For the operator, on the hub's own machine, with or without a running hub. To use rooms, see
-    'folkmoot room'.
-    """
+    """Every room of the hub, including private ones."""
     found = hub.every("folkmoot/rooms", "rooms")
     rows = [
         (word(it["name"]), at(it["owner"]) if it["owner"] else "-", access(it), str(it["members"]),

@@ -304,7 +304,7 @@ def read_arguments(
         is_json = name.endswith(":")
         name = name.removesuffix(":")
         if not equals or not name:
-            raise ArgumentMistake(f"Arguments are written name=value, not {shown(word)}.")
+            raise ArgumentMistake(f"Arguments are written name=value, not {quoted(word)}.")
         if name in found:
             raise ArgumentMistake(f"{one_line(name)} is given twice.")
         found[name] = read_json(name, value) if is_json else read_value(name, value, schema)
@@ -356,7 +356,7 @@ def read_value(name: str, text: str, schema: Any) -> Any:
     if "string" in wanted:
         return text
     raise ArgumentMistake(
-        f"{one_line(name)} must be {described(wanted)}, not {shown(text)}; "
+        f"{one_line(name)} must be {described(wanted)}, not {quoted(text)}; "
         f"{one_line(name)}:=JSON sends it anyway."
     )
 
@@ -365,7 +365,7 @@ def read_json(name: str, text: str) -> Any:
     """A value that must be JSON."""
     value = decoded(text, otherwise=...)
     if value is ...:
-        raise ArgumentMistake(f"{one_line(name)}:= must be followed by JSON, not {shown(text)}.")
+        raise ArgumentMistake(f"{one_line(name)}:= must be followed by JSON, not {quoted(text)}.")
     return value
 
 
@@ -399,7 +399,7 @@ def described(wanted: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """What was typed, in quotes."""
     return repr(one_line(text[:LONGEST]))
 

@@ -236,8 +236,9 @@ def run_until_stopped(main: Coroutine[Any, Any, T]) -> T | None:
                 task.cancel()
 
         for each in SIGNALS:
-            # Whoever started this may want it to outlive the terminal, as `nohup` does.
-            if signal.getsignal(each) is not signal.SIG_IGN:
+            # `nohup` wants this to outlive the terminal. A shell that starts it with & only keeps
+            # the Ctrl-C of others away: who sends SIGINT to it alone means it.
+            if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
                 loop.add_signal_handler(each, stop)
         try:
             return await main

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -24,7 +26,7 @@ from folkmoot.cli.credentials import (
     signed_in,
     text_of,
 )
-from folkmoot.cli.grants import invite_for
+from folkmoot.cli.grants import invite_for, reach_of
 from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
     ConfigOption,
@@ -70,7 +72,7 @@ DaysOption = Annotated[
 AllOption = Annotated[
     bool, flag("--all", "As the operator, on the hub's own machine: those of everyone.")
 ]
-InviteArgument = Annotated[str, argument("ID", "The id of the invitation, or how it begins.")]
+InviteArgument = Annotated[str, argument("ID", "The invitation's id, or its first characters.")]
 
 
 @account_command
@@ -86,10 +88,23 @@ def list_contacts(hub: HubClient) -> Output:
     return Output({"contacts": found}, Table(columns, rows, "No contacts."))
 
 
+@contextmanager
+def existing(who: str) -> Iterator[None]:
+    """Say of whom there is no account, and what to do."""
+    try:
+        yield
+    except e.ToolRefused as error:
+        if error.data.get("refused") != e.UserNotFound.code:
+            raise
+        told = f"There is no @{one_line(who)} here. Invite them: folkmoot invite"
+        raise e.ToolRefused(told) from None
+
+
 @account_command
 def add_contact(hub: HubClient, who: HandleArgument, nickname: NicknameOption = None) -> Output:
     """Add someone to your contacts."""
-    added = hub.add_contact(who, nickname=nickname)
+    with existing(who):
+        added = hub.add_contact(who, nickname=nickname)
     return Output(added, f"Added {at(added.contact)} to your contacts.")
 
 
@@ -100,7 +115,7 @@ def remove_contact(hub: HubClient, who: HandleArgument) -> Output:
     return Output(removed, f"Removed {at(removed.contact)} from your contacts.")
 
 
-contacts = group(
+contacts_app = group(
     {"list": list_contacts, "add": add_contact, "remove": remove_contact},
     "Show and change your contacts.",
     list_contacts,
@@ -110,7 +125,8 @@ contacts = group(
 @account_command
 def block(hub: HubClient, who: HandleArgument) -> Output:
     """Block someone from writing to you."""
-    blocked = hub.block(who)
+    with existing(who):
+        blocked = hub.block(who)
     return Output(blocked, f"{at(blocked.handle)} can no longer write to you.")
 
 
@@ -122,17 +138,20 @@ def unblock(hub: HubClient, who: HandleArgument) -> Output:
 
 
 @account_command
-def blocks(hub: HubClient) -> Output:
-    """List the people you block."""
+def blocked(hub: HubClient) -> Output:
+    """List the people you have blocked."""
     found = list(every(hub.list_blocks, "blocked"))
     rows = [(at(each),) for each in found]
-    return Output({"blocked": found}, Table((Column("Handle", "bold"),), rows, "You block nobody."))
+    return Output(
+        {"blocked": found}, Table((Column("Handle", "bold"),), rows, "You haven't blocked anyone.")
+    )
 
 
 @account_command
 def lookup(hub: HubClient, who: HandleArgument) -> Output:
     """Show someone's profile."""
-    found = hub.look_up(who)
+    with existing(who):
+        found = hub.look_up(who)
     shown = Fields(
         ("Handle", f"@{found.handle}"),
         ("Name", found.display_name),
@@ -145,12 +164,12 @@ def lookup(hub: HubClient, who: HandleArgument) -> Output:
 
 
 @account_command
-def search(hub: HubClient, query: QueryArgument) -> Output:
-    """Search for people by handle or name."""
+def find(hub: HubClient, query: QueryArgument) -> Output:
+    """Find people by handle or name."""
     found = hub.search_people(query)
     rows = [(at(it.handle), word(it.display_name), word(it.bio)) for it in found.results]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
-    return Output(found, Table(columns, rows, "Nobody found."))
+    return Output(found, Table(columns, rows, "No one found."))
 
 
 def invite(
@@ -164,12 +183,7 @@ def invite(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Create an invite link with which one person can register.
-
-    The operator can create one for a handle, with --for on the hub's own machine. It works for that
-    handle only, even if registration is closed. A handle that has rights in the settings can only
-    be registered with such an invite.
-    """
+    """Create an invite link with which one person can register."""
     if for_handle is not None:
         if message or url or handle:
             raise typer.BadParameter(
@@ -182,7 +196,7 @@ def invite(
     text = None if message is None else text_of(message)
     hub, _ = signed_in(url, handle)
     made = hub.create_invite(message=text)
-    Output(made, word(made.invite_url)).show(as_json=as_json)
+    Output(made, word(made.invite_url), *reach_of(made.invite_url)).show(as_json=as_json)
 
 
 def list_invites(
@@ -194,13 +208,16 @@ def list_invites(
     everyones: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the invitations that you made and nobody has used yet."""
+    """List the invitations that you made and nobody has used yet.
+
+    Their links are not shown again.
+    """
     found = open_invites(url, handle, data, config, everyones=everyones)
     columns = (
         Column("ID", "bold"), Column("For", wide=True), Column("By"),
         Column("Created", named=True), Column("Until", named=True),
     )  # fmt: skip
-    nothing = "No invitation is open. 'folkmoot invite' creates one."
+    nothing = "No open invitations. 'folkmoot invite' creates one."
     Output({"invites": found}, Table(columns, map(invite_row, found), nothing)).show(
         as_json=as_json
     )
@@ -257,12 +274,13 @@ def withdraw(
     say(f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")
 
 
-invites = group(
-    {"withdraw": withdraw},
-    """List and withdraw open invitations.
+app = group(
+    {"list": list_invites, "withdraw": withdraw},
+    """Create an invite link with which one person can register.
 
-    Without a command, list those you made and nobody has used yet. Their links are not shown
-    again.
+    'folkmoot invite list' lists the open ones. The operator can create one for a handle, with --for
+    on the hub's own machine. It works for that handle only, even if registration is closed. A
+    handle that has rights in the settings can only be registered with such an invite.
     """,
-    list_invites,
+    invite,
 )

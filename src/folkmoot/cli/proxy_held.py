@@ -56,7 +56,7 @@ IdArgument = Annotated[
     str, argument("ID", "Which message, as 'list' shows it: 4711/3, or 3 if only one runs.")
 ]
 ReasonOption = Annotated[
-    str, option("--reason", "TEXT", "The reason, for whoever waits for the message.")
+    str, option("--reason", "TEXT", "The reason, shown to the sender of the message.")
 ]
 
 EditOption = Annotated[bool, flag("--edit", "Edit the message first, in $VISUAL or $EDITOR.")]
@@ -288,15 +288,15 @@ def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
 
 def draw(message: HeldRow) -> None:
     """Draw one held message: its kind, the rule that held it, and its content."""
-    from folkmoot.cli.show import Paper
+    from folkmoot.cli.show import Terminal
 
-    paper = Paper()
-    width = max((paper.width or 80) - len(INDENT), 10)
-    paper.put(paper.fitted([(message.name, "bold"), (f"  {message.what}", "")]))
+    terminal = Terminal()
+    width = max((terminal.width or 80) - len(INDENT), 10)
+    terminal.write(terminal.truncated([(message.name, "bold"), (f"  {message.what}", "")]))
     why = f"{message.way}, for {message.lasted}, by {message.rule}: {message.why}"
     for text, style in ((why, ""), (message.says, "dim")):
         for line in textwrap.wrap(text, width):
-            paper.put(f"{INDENT}{paper.styled(line, style)}")
+            terminal.write(f"{INDENT}{terminal.styled(line, style)}")
 
 
 def row(place: HoldingProcess, message: HeldView) -> HeldRow:

@@ -291,7 +291,7 @@ def serve(
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
     for note in (*loaded.notes, *loaded.advice):
         logger.warning("%s", note)
-    run_hub(loaded, lambda url, accounts: say_if_read(welcome(url, loaded, accounts)))
+    run_hub(loaded, lambda url, secret: say_if_read(welcome(url, loaded, secret)))
     say_if_read("Folkmoot has stopped.")
 
 
@@ -306,32 +306,37 @@ def page(url: str, name: str) -> str:
     return f"{url.rstrip('/')}/{name}".replace("http://127.0.0.1:", "http://localhost:", 1)
 
 
-def welcome(url: str, loaded: Loaded, accounts: int) -> str:
-    """The text shown when a hub has started."""
+def welcome(url: str, loaded: Loaded, secret: str) -> str:
+    """The text shown when a hub has started; `secret` sets up one that has no account yet."""
     here = reachable(url)
     rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
     if loaded.settings.public_url:
         rows.append(("Reached at", loaded.settings.public_url))
-    if not urlsplit(loaded.settings.public_url).path.strip("/"):
-        rows.append(("Inbox", page(loaded.settings.public_url or here, "inbox")))
-    rows.append(("Docs", page(loaded.settings.public_url or here, "docs")))
+    has_pages = not urlsplit(loaded.settings.public_url).path.strip("/")
+    at = loaded.settings.public_url or here
+    if has_pages and not secret:
+        rows.append(("Inbox", page(at, "inbox")))
+    rows.append(("Docs", page(at, "docs")))
     rows.append(("Data in", str(loaded.settings.data_folder)))
     if loaded.file:
         rows.append(("Settings in", loaded.file))
     if loaded.gateway.backends:
         rows.append(("Backends", ", ".join(sorted(loaded.gateway.backends))))
+    connect = [
+        "Paste this URL into your assistant, and sign in when it asks:",
+        f"  {at.rstrip('/')}/mcp",
+    ]
     parts = [
         f"Folkmoot {__version__}",
         indent("\n".join(aligned(rows)), "  "),
-        *registration(loaded, accounts),
-        "Paste this URL into your assistant, and sign in when it asks:",
-        f"  {(loaded.settings.public_url or here).rstrip('/')}/mcp",
+        *([f"Set up this hub: {page(at, f'set-up#{secret}')}"] if secret and has_pages else
+          [*registration(loaded, first=bool(secret)), *connect]),
         "Press Ctrl-C to stop.",
-    ]
+    ]  # fmt: skip
     return "\n\n".join(parts)
 
 
-def registration(loaded: Loaded, accounts: int) -> list[str]:
+def registration(loaded: Loaded, *, first: bool) -> list[str]:
     """How people get an account where not everyone may register."""
     policy = loaded.settings.registration_policy
     if policy == "open":
@@ -339,7 +344,7 @@ def registration(loaded: Loaded, accounts: int) -> list[str]:
     where = folder_option(loaded)
     told = "Registration is by invitation" if policy == "invite" else "Registration is closed"
     invite = f"  folkmoot invite --for HANDLE{where}"
-    if accounts:
+    if not first:
         return [f"{told}. Invite someone with:", invite]
     add = f"  folkmoot people add HANDLE{where}"
     return [f"{told}. Make your own account, then invite others:", f"{add}\n{invite}"]

@@ -226,7 +226,7 @@ STYLES: Final = {
 }  # fmt: skip
 
 
-class Paper:
+class Terminal:
     """Standard output, with its width and colours."""
 
     def __init__(self) -> None:
@@ -246,7 +246,7 @@ class Paper:
             return text
         return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
-    def put(self, line: str) -> None:
+    def write(self, line: str) -> None:
         """A line that was made safe; it is seen once there is enough, or by `flush`."""
         sys.stdout.write(line + "\n")
 
@@ -254,8 +254,8 @@ class Paper:
         """Show the lines written so far."""
         sys.stdout.flush()
 
-    def fitted(self, parts: Iterable[tuple[str, str]]) -> str:
-        """Safe texts with their styles as one line, cut where the paper ends."""
+    def truncated(self, parts: Iterable[tuple[str, str]]) -> str:
+        """Safe texts with their styles as one line, cut at its width."""
         left = self.width
         line: list[str] = []
         for text, style in parts:

@@ -50,7 +50,7 @@ ScopeOption = Annotated[
     str,
     option(
         "--scope", "SCOPES",
-        "What it may do, such as 'mail.read rooms:square'.  [default: all that you may]",
+        "What it can do, such as 'mail.read rooms:square'.  [default: all that you can]",
     ),
 ]  # fmt: skip
 ExpiresOption = Annotated[
@@ -71,7 +71,7 @@ WhoseOption = Annotated[
         help="As the operator, on the hub's own machine: those of this account.",
     ),
 ]  # fmt: skip
-IdArgument = Annotated[str, argument("ID", "The token's id, or how it begins.")]
+IdArgument = Annotated[str, argument("ID", "The token's id, or its first characters.")]
 
 
 def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Credential:
@@ -258,7 +258,7 @@ ForWhomOption = Annotated[
     ),
 ]  # fmt: skip
 OperateOption = Annotated[
-    bool, flag("--operate", "With --for: the browser may run the hub too, as its operator.")
+    bool, flag("--operate", "With --for: the browser can run the hub too, as its operator.")
 ]
 PrintOption = Annotated[bool, flag("--print", "Only print the link; do not open a browser.")]
 

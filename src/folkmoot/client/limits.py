@@ -36,7 +36,5 @@ MAX_TOOL_NAME: Final = 128
 """Characters of the name of a tool."""
 LIST_SECONDS: Final = 5.0
 """How long a participant may take to list its tools, unless told otherwise."""
-MAX_ASKED: Final = 32
-"""Participants that one listing of tools asks: each request and answer is a message to everyone."""
-MAX_TOOL_PAGES: Final = 5
-"""Pages of one participant's list of tools."""
+MAX_LIST_SECONDS: Final = 25
+"""The most of it; the answer must come before a hub counts as unreachable."""

@@ -142,13 +142,14 @@ class Thread(Struct, frozen=True, omit_defaults=True):
     subject: str
     other_handle: str
     other_display_name: str
-    last_message_body: str | None
+    last_message_body: str
     last_message_at: int
     unread_count: int
     member_state: str
     last_read_at: int
     created_at: int
     updated_at: int
+    last_message_own: bool | None = None
 
 
 class ThreadPage(Struct, frozen=True, omit_defaults=True):
@@ -349,6 +350,15 @@ class Room(Struct, frozen=True, omit_defaults=True):
     """Additional capabilities of single people, by handle; shown to owners only."""
     backends: list[str] | None = None
     """The namespaces of the backends that take part; shown to members only."""
+    invited: bool | None = None
+    """True where you were invited and have not entered yet."""
+    read_seq: int | None = None
+    """The `seq` up to which you have read; present where you are in the room."""
+    unread: int | None = None
+    """How many messages and proposals of others you have not read: up to 100, counted among the
+    last 500 messages of any kind. Present where you are in the room."""
+    mentions: int | None = None
+    """How many unread messages mention you: up to 100."""
 
 
 class RoomPage(Struct, frozen=True, omit_defaults=True):
@@ -360,11 +370,35 @@ class RoomPage(Struct, frozen=True, omit_defaults=True):
     """The `cursor` of the next page; null when nothing follows."""
 
 
+class Comings(Struct, frozen=True, omit_defaults=True):
+    """How often someone came and left."""
+
+    came: int
+    """How often they came."""
+    left: int
+    """How often they left."""
+
+
+class Fold(Struct, frozen=True, omit_defaults=True):
+    """Messages that follow each other and that nobody needs to read, as counts."""
+
+    first: int
+    """The `seq` of the first of them."""
+    last: int
+    """The `seq` of the last of them."""
+    protocol: int
+    """How many are messages of the protocol."""
+    presence: dict[str, Comings]
+    """Who came and left, by name."""
+    others: int
+    """How many more people came or left."""
+
+
 class MessagePage(Struct, frozen=True, omit_defaults=True):
     """Some messages, in their order, and which of them the room has."""
 
     messages: list[dict[str, Any]]
-    """In order, and without a gap from `first_seq` on."""
+    """In order, and without a gap from `first_seq` on but for what is folded."""
     first_seq: int
     """The `seq` from which the room's history is complete."""
     last_seq: int
@@ -372,6 +406,61 @@ class MessagePage(Struct, frozen=True, omit_defaults=True):
     oldest_seq: int | None = None
     """The `seq` of the oldest message that is kept. Present where some messages before
     `first_seq` are kept, but not all of them."""
+    folded: list[Fold] | None = None
+    """What was left out between them, with `fold`."""
+    from_seq: int | None = None
+    """With `fold`: everything from this `seq` on was looked at."""
+    through_seq: int | None = None
+    """With `fold`: everything up to this `seq` was looked at."""
+
+
+class ReadRoom(Struct, frozen=True, omit_defaults=True):
+    """How far you have read a room, and what is new after that."""
+
+    room: str
+    """The room."""
+    read_seq: int
+    """The `seq` up to which you have read."""
+    unread: int
+    """How many messages of others are unread."""
+    mentions: int
+    """How many of them mention you."""
+
+
+class UnreadRoom(Struct, frozen=True, omit_defaults=True):
+    """A room with something new in it."""
+
+    room: str
+    """The room."""
+    unread: int
+    """How many messages of others are unread."""
+    mentions: int
+    """How many of them mention you."""
+    invited: bool
+    """Whether you were invited and have not entered yet."""
+
+
+class UnreadRooms(Struct, frozen=True, omit_defaults=True):
+    """The rooms with something new in them, and the sums."""
+
+    rooms: list[UnreadRoom]
+    """Invitations first, then mentions; at most 100 rooms."""
+    unread: int
+    """How many messages are unread in them."""
+    mentions: int
+    """How many of them mention you."""
+    invitations: int
+    """To how many of them you are invited."""
+
+
+class OfferedTools(Struct, frozen=True, omit_defaults=True):
+    """The tools of participants; `to` names whose each one is."""
+
+    room: str
+    tools: list[dict[str, Any]]
+    unanswered: list[str] | None = None
+    left_out: int | None = None
+    not_asked: int | None = None
 
 
 class Proposal(Struct, frozen=True, omit_defaults=True):
@@ -403,6 +492,8 @@ class Proposal(Struct, frozen=True, omit_defaults=True):
     """Why it should be done, if the proposer says so and the history has it."""
     message: dict[str, Any] | None = None
     """The proposal itself, as long as the history has it."""
+    risk: str | None = None
+    """What it can do, by what the tool says of itself."""
 
 
 class ProposalPage(Struct, frozen=True, omit_defaults=True):
@@ -501,6 +592,17 @@ class Participant(Struct, frozen=True, omit_defaults=True):
     takes part through tools, and may answer by hand."""
 
 
+class AwayMember(Struct, frozen=True, omit_defaults=True):
+    """A member or a guest of a room who is not there now."""
+
+    id: str
+    """The handle, or a guest's name."""
+    type: str
+    """Who it is."""
+    role: str
+    """As what."""
+
+
 class ParticipantPage(Struct, frozen=True, omit_defaults=True):
     """A page of the participants."""
 
@@ -508,6 +610,9 @@ class ParticipantPage(Struct, frozen=True, omit_defaults=True):
     """By id."""
     next_cursor: str | None
     """The `cursor` of the next page; null when nothing follows."""
+    away: list[AwayMember] | None = None
+    """Members and guests who are not here now, by id; on the first page. Of a room with more than
+    1,000 members, those among the first 1,000."""
 
 
 class Guest(Struct, frozen=True, omit_defaults=True):
@@ -797,6 +902,7 @@ class ServerTool(Struct, frozen=True, omit_defaults=True):
     description: str
     schema: dict[str, Any]
     annotations: dict[str, Any]
+    risk: str
     held: str
     findings: list[str]
     may_call: bool
@@ -1061,6 +1167,7 @@ class AuditLine(Struct, frozen=True, omit_defaults=True):
     action: str
     by: str
     about: str
+    name: str | None = None
     detail: dict[str, Any] | None = None
     account: str | None = None
     outcome: str | None = None
@@ -1085,9 +1192,11 @@ class PersonRow(Struct, frozen=True, omit_defaults=True):
     account_type: str
     created_at: int
     suspended_at: int | None
+    operator_since: int | None
     mail_bytes: int
     room_bytes: int
     rooms: int
+    seen_at: int | None
 
 
 class PersonRows(Struct, frozen=True, omit_defaults=True):
@@ -1105,9 +1214,11 @@ class PersonDetails(Struct, frozen=True, omit_defaults=True):
     account_type: str
     created_at: int
     suspended_at: int | None
+    operator_since: int | None
     mail_bytes: int
     room_bytes: int
     rooms: int
+    seen_at: int | None
     bio: str
     privacy: str
     quotas: dict[str, Use]
@@ -1128,6 +1239,14 @@ class SuspendedPerson(Struct, frozen=True, omit_defaults=True):
     handle: str
     changed: bool
     suspended_at: int | None
+
+
+class OperatorPerson(Struct, frozen=True, omit_defaults=True):
+    """Whether anything was changed, and since when an account is an operator."""
+
+    handle: str
+    changed: bool
+    operator_since: int | None
 
 
 class RemovedPerson(Struct, frozen=True, omit_defaults=True):
@@ -1189,6 +1308,40 @@ class Revoked(Struct, frozen=True, omit_defaults=True):
     revoked: list[str]
 
 
+class Access(Struct, frozen=True, omit_defaults=True):
+    """What someone may use of a server, and why."""
+
+    may: str
+    tools: int
+    reasons: list[AccessReason]
+    names: list[str]
+
+
+class ServerShare(Struct, frozen=True, omit_defaults=True):
+    """What someone can use of one server."""
+
+    namespace: str
+    tools: int
+    access: Access
+
+
+class Explained(Struct, frozen=True, omit_defaults=True):
+    """Whether someone can call a tool, in one sentence, and what changes it."""
+
+    tool: str
+    may: str
+    sentence: str
+    change: str
+
+
+class AccessOf(Struct, frozen=True, omit_defaults=True):
+    """What someone can use of each server."""
+
+    handle: str
+    servers: list[ServerShare]
+    answer: Explained | None
+
+
 class InvitedHandle(Struct, frozen=True, omit_defaults=True):
     """An invite for one handle; it is not shown again."""
 
@@ -1196,6 +1349,21 @@ class InvitedHandle(Struct, frozen=True, omit_defaults=True):
     invite_code: str
     invite_url: str
     until: int
+
+
+class Group(Struct, frozen=True, omit_defaults=True):
+    """A group: who is in it, and what it can use of each server."""
+
+    name: str
+    members: list[str]
+    from_company: list[str]
+    servers: list[ServerShare]
+
+
+class Groups(Struct, frozen=True, omit_defaults=True):
+    """The groups, by name."""
+
+    groups: list[Group]
 
 
 class Servers(Struct, frozen=True, omit_defaults=True):
@@ -1263,12 +1431,12 @@ class Histories(Struct, frozen=True, omit_defaults=True):
     servers: list[ServerHistory]
 
 
-class Access(Struct, frozen=True, omit_defaults=True):
-    """What someone may use of a server, and why."""
+class GroupAccess(Struct, frozen=True, omit_defaults=True):
+    """One group's access to a server."""
 
-    may: str
-    tools: int
-    reasons: list[AccessReason]
+    name: str
+    members: int
+    access: Access
 
 
 class PersonAccess(Struct, frozen=True, omit_defaults=True):
@@ -1280,11 +1448,12 @@ class PersonAccess(Struct, frozen=True, omit_defaults=True):
 
 
 class ServerAccess(Struct, frozen=True, omit_defaults=True):
-    """Who may use a server, and why: everyone, and a page of those whose rights are their own."""
+    """Who can use a server, and why: everyone, groups, and a page of people with their own."""
 
     namespace: str
     tools: int
     everyone: Access
+    groups: list[GroupAccess]
     people: list[PersonAccess]
     next: str | None
 
@@ -1340,6 +1509,15 @@ class RemovedServer(Struct, frozen=True, omit_defaults=True):
     file: str
 
 
+class ServerSettings(Struct, frozen=True, omit_defaults=True):
+    """What can be changed of a server while the hub runs."""
+
+    namespace: str
+    everyone: bool
+    trusted: bool
+    enabled: bool
+
+
 class RestartedServer(Struct, frozen=True, omit_defaults=True):
     """A server that is being reached anew."""
 
@@ -1370,6 +1548,22 @@ class Dropped(Struct, frozen=True, omit_defaults=True):
     """A held message that was dropped."""
 
     dropped: Held
+
+
+class KeptBackup(Struct, frozen=True, omit_defaults=True):
+    """A backup in the data folder."""
+
+    name: str
+    size: int
+    at: int
+
+
+class KeptBackups(Struct, frozen=True, omit_defaults=True):
+    """The newest backups in the data folder, and when the hub made one last, wherever it is."""
+
+    folder: str | None
+    last_at: int | None
+    backups: list[KeptBackup]
 
 
 class BackedUp(Struct, frozen=True, omit_defaults=True):
@@ -1649,6 +1843,12 @@ class Hub(Http):
         before: int | None = None,
         limit: int | None = None,
         wait: int | None = None,
+        fold: bool | None = None,
+        search: str | None = None,
+        sender: str | None = None,
+        kind: Literal["chat", "proposal", "request", "response", "presence", "reasoning", "other"]
+        | None = None,
+        thread: str | None = None,
     ) -> MessagePage:
         """Read messages.
 
@@ -1657,11 +1857,36 @@ class Hub(Http):
         """
         return self.ask("GET", "/v1/rooms/{room}/messages", MessagePage, locals(), wait=wait or 0)
 
+    def mark_room_read(self, room: str, *, seq: int | None = None) -> ReadRoom:
+        """Mark a room as read.
+
+        Up to the message with this `seq`, or without it all of it. Nobody else is told. It never
+        moves back.
+        """
+        return self.ask("PUT", "/v1/rooms/{room}/read", ReadRoom, locals())
+
+    def list_unread(self) -> UnreadRooms:
+        """List the rooms with something new.
+
+        Rooms you are in with unread messages or mentions, and those you are invited to. Mail has
+        `GET /v1/digest`.
+        """
+        return self.ask("GET", "/v1/unread", UnreadRooms)
+
     def post_message(self, room: str, message: dict[str, Any]) -> dict[str, Any]:
         """Say something."""
         return self.ask(
             "POST", f"/v1/rooms/{quote(room, safe='')}/messages", dict[str, Any], body=message
         )
+
+    def list_room_tools(
+        self, room: str, *, to: str | None = None, wait: int | None = None
+    ) -> OfferedTools:
+        """List the tools of participants.
+
+        Everyone who serves tools is asked; the room's history has nothing of it.
+        """
+        return self.ask("GET", "/v1/rooms/{room}/tools", OfferedTools, locals(), wait=wait or 0)
 
     def list_proposals(
         self,
@@ -1760,7 +1985,7 @@ class Hub(Http):
     def list_participants(
         self, room: str, *, limit: int | None = None, cursor: str | None = None
     ) -> ParticipantPage:
-        """List who is here now."""
+        """List who is here now, and who is away."""
         return self.ask("GET", "/v1/rooms/{room}/participants", ParticipantPage, locals())
 
     def exchange_invitation(self, room: str, token: str) -> Guest:
@@ -1796,7 +2021,7 @@ class Hub(Http):
         )
 
     def list_invitations(self, room: str) -> OpenInvitations:
-        """List whom a room waits for."""
+        """List a room's open invitations."""
         return self.ask("GET", "/v1/rooms/{room}/invites", OpenInvitations, locals())
 
     def withdraw_invitation(self, room: str, invited: str) -> None:
@@ -2071,6 +2296,12 @@ class Hub(Http):
         """Restore a suspended account."""
         return self.ask("POST", "/v1/accounts/{handle}/restore", SuspendedPerson, locals())
 
+    def set_operator(
+        self, handle: str, *, reason: str | None = None, operator: bool | None = None
+    ) -> OperatorPerson:
+        """Make a person an operator, or not."""
+        return self.ask("POST", "/v1/accounts/{handle}/operator", OperatorPerson, locals())
+
     def remove_account(self, handle: str, *, reason: str | None = None) -> RemovedPerson:
         """Delete an account for good."""
         return self.ask("DELETE", "/v1/accounts/{handle}", RemovedPerson, locals())
@@ -2093,9 +2324,37 @@ class Hub(Http):
         """Revoke what was granted."""
         return self.ask("DELETE", "/v1/people/{handle}/grants", Revoked, locals())
 
+    def get_access_of(self, handle: str, *, tool: str | None = None) -> AccessOf:
+        """Show what someone can use."""
+        return self.ask("GET", "/v1/people/{handle}/access", AccessOf, locals())
+
+    def set_access_of(
+        self, handle: str, tools: list[str], *, allowed: bool | None = None
+    ) -> AccessOf:
+        """Allow someone tools."""
+        return self.ask("PUT", "/v1/people/{handle}/access", AccessOf, locals())
+
     def invite_for(self, handle: str, *, days: int | None = None) -> InvitedHandle:
         """Create an invite for a handle."""
         return self.ask("POST", "/v1/people/{handle}/invite", InvitedHandle, locals())
+
+    def list_groups(self) -> Groups:
+        """List the groups."""
+        return self.ask("GET", "/v1/groups", Groups)
+
+    def set_group(self, group: str, members: list[str]) -> Groups:
+        """Create or change a group."""
+        return self.ask("PUT", "/v1/groups/{group}", Groups, locals())
+
+    def remove_group(self, group: str) -> None:
+        """Remove a group."""
+        self.ask("DELETE", "/v1/groups/{group}", None, locals())
+
+    def set_group_access(
+        self, group: str, tools: list[str], *, allowed: bool | None = None
+    ) -> Groups:
+        """Allow a group tools."""
+        return self.ask("PUT", "/v1/groups/{group}/access", Groups, locals())
 
     def list_servers(self) -> Servers:
         """List the servers."""
@@ -2128,7 +2387,13 @@ class Hub(Http):
         return self.ask("GET", "/v1/servers/{namespace}/access", ServerAccess, locals())
 
     def test_server(
-        self, *, text: str | None = None, name: str | None = None, token: str | None = None
+        self,
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+        text: str | None = None,
+        name: str | None = None,
     ) -> TestedServer:
         """Test a server."""
         return self.ask(
@@ -2136,17 +2401,23 @@ class Hub(Http):
             "/v1/server-tests",
             TestedServer,
             body={"text": text, "name": name},
-            headers={"folkmoot-confirm": token},
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
         )
 
     def add_server(
         self,
         text: str,
         *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
         name: str | None = None,
         everyone: bool | None = None,
         per_user: bool | None = None,
-        token: str | None = None,
     ) -> AddedServer:
         """Add a server."""
         return self.ask(
@@ -2154,16 +2425,55 @@ class Hub(Http):
             "/v1/servers",
             AddedServer,
             body={"text": text, "name": name, "everyone": everyone, "per_user": per_user},
-            headers={"folkmoot-confirm": token},
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
         )
 
-    def remove_server(self, namespace: str, *, token: str | None = None) -> RemovedServer:
+    def remove_server(
+        self,
+        namespace: str,
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+    ) -> RemovedServer:
         """Remove a server."""
         return self.ask(
             "DELETE",
             f"/v1/servers/{quote(namespace, safe='')}",
             RemovedServer,
-            headers={"folkmoot-confirm": token},
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
+        )
+
+    def set_server(
+        self,
+        namespace: str,
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+        everyone: bool | None = None,
+        trusted: bool | None = None,
+        enabled: bool | None = None,
+    ) -> ServerSettings:
+        """Change a server's settings."""
+        return self.ask(
+            "PATCH",
+            f"/v1/servers/{quote(namespace, safe='')}",
+            ServerSettings,
+            body={"everyone": everyone, "trusted": trusted, "enabled": enabled},
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
         )
 
     def restart_server(self, namespace: str) -> RestartedServer:
@@ -2189,6 +2499,14 @@ class Hub(Http):
     ) -> Dropped:
         """Drop a held message."""
         return self.ask("POST", "/v1/held/{held_id}/drop", Dropped, locals())
+
+    def list_backups(self) -> KeptBackups:
+        """Show the backups."""
+        return self.ask("GET", "/v1/backups", KeptBackups)
+
+    def back_up_now(self) -> BackedUp:
+        """Back up now."""
+        return self.ask("POST", "/v1/backups", BackedUp)
 
     def back_up(self, path: str, *, overwrite: bool | None = None) -> BackedUp:
         """Back up the database."""

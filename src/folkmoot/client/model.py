@@ -13,6 +13,10 @@ from folkmoot.core import errors as e
 CHAT_NOTICE: Final = f"mcp.notification.{chat.METHOD}"
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 class Message(Struct, frozen=True, kw_only=True):
     """A message of the room. Everyone gets the same ones, the sender included."""
 
@@ -47,7 +51,7 @@ class Message(Struct, frozen=True, kw_only=True):
     def mentions(self) -> tuple[str, ...]:
         """Who is mentioned in chat, by name."""
         named = self._chat.get("mentions")
-        return tuple(name for name in named if isinstance(name, str)) if named else ()
+        return tuple(filter(_is_text, named)) if isinstance(named, list) else ()
 
     @property
     def reply_to(self) -> str | None:
@@ -121,6 +125,7 @@ class ParticipantPage(Struct, frozen=True):
 
     participants: list[Participant]
     next_cursor: str | None = None
+    away: list[Participant] = []
 
 
 class OfferedTool(Struct, frozen=True):
@@ -134,6 +139,13 @@ class OfferedTool(Struct, frozen=True):
     @property
     def name(self) -> str:
         return str(self.definition["name"])
+
+
+class ToolPage(Struct, frozen=True):
+    """The tools of participants, as they are fetched."""
+
+    tools: list[dict[str, Any]]
+    unanswered: list[str] = []
 
 
 class HistoryPage(Struct, frozen=True):
@@ -276,7 +288,7 @@ class ToolResult(Struct, frozen=True):
         return "\n".join(part for part in parts if isinstance(part, str))
 
 
-class Heard(Struct, frozen=True):
+class Received(Struct, frozen=True):
     """A message as the hub sends it; those for one connection alone have no `seq`."""
 
     kind: str
@@ -291,13 +303,13 @@ class Heard(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the payload, which may hold a secret."""
-        return f"Heard({self.kind})"
+        return f"Received({self.kind})"
 
 
-_decode = msgspec.json.Decoder(Heard).decode
+_decode = msgspec.json.Decoder(Received).decode
 
 
-def read(data: bytes) -> Heard:
+def read(data: bytes) -> Received:
     """Read what the hub sent."""
     try:
         return _decode(data)
@@ -305,7 +317,7 @@ def read(data: bytes) -> Heard:
         raise e.AnswerInvalid("The hub sent something that is no message of a room.") from None
 
 
-def stored(heard: Heard, data: bytes) -> Message:
+def stored(heard: Received, data: bytes) -> Message:
     """A message that has its place in the history."""
     return Message(
         seq=heard.seq or 0,
@@ -321,7 +333,7 @@ def stored(heard: Heard, data: bytes) -> Message:
     )
 
 
-def read_welcome(heard: Heard) -> Welcome:
+def read_welcome(heard: Received) -> Welcome:
     try:
         return msgspec.convert(heard.payload, Welcome)
     except msgspec.ValidationError:

@@ -157,6 +157,11 @@ class Outbox:
         self.on_send()
         return sent
 
+    def whisper(self, members: dict[str, Any]) -> None:
+        """Send a message that the room does not store, if there is a connection."""
+        if self._write is not None:
+            self._write(strict.encode({"protocol": PROTOCOL, **members}))
+
     def flow(self, write: Callable[[bytes], None]) -> None:
         """A connection is ready: what waits is sent, and what comes is sent at once."""
         self._write = write

@@ -13,10 +13,10 @@ from folkmoot.client.http import refusal
 from folkmoot.client.limits import MAX_PARTICIPANTS
 from folkmoot.client.model import (
     Gap,
-    Heard,
     Me,
     Message,
     Participant,
+    Received,
     ServingNotice,
     Waiting,
     Welcome,
@@ -26,9 +26,11 @@ from folkmoot.client.queues import Outbox
 from folkmoot.client.service import ToolServer
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
-from folkmoot.mcp.wire import CANCELLED, PROGRESS
+from folkmoot.core.message import JSONRPC
+from folkmoot.mcp.wire import CANCELLED, PROGRESS, TOOLS_LIST
 
 RESUMED: Final = "system.participant.resumed"
+LIST_KIND: Final = f"mcp.request.{TOOLS_LIST}"
 
 
 class MessageReceiver(Entity):
@@ -75,13 +77,20 @@ class MessageReceiver(Entity):
         if handler is not None:
             handler(self, message)
 
-    def receive_private(self, heard: Heard) -> None:
+    def receive_private(self, heard: Received) -> None:
         """A message for this connection alone."""
         payload = heard.payload or {}
         if heard.kind == "system.serving":
             with suppress(msgspec.ValidationError):
                 notice = msgspec.convert(payload, ServingNotice)
                 self.service.told_serving(notice, notice)
+            return
+        if heard.kind == LIST_KIND:
+            # The hub asks for someone who lists the tools of all.
+            answer = {"jsonrpc": JSONRPC, "id": payload.get("id"), **self.service.listing()}
+            kind = f"mcp.response.{TOOLS_LIST}"
+            about = {"to": [heard.sender], "correlation_id": [heard.id]}
+            self.outbox.whisper({"kind": kind, **about, "payload": answer})
             return
         refused = "error" in payload
         if heard.kind != "room.invite-ack" and not refused:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from folkmoot.client.http import Http, rooms_url
-from folkmoot.client.limits import CALLS_AT_ONCE, LIST_SECONDS, MAX_ASKED, MAX_TOOL_PAGES
+from folkmoot.client.limits import CALLS_AT_ONCE, LIST_SECONDS, MAX_LIST_SECONDS
 from folkmoot.client.link import Backoff
 from folkmoot.client.model import (
     HistoryPage,
@@ -23,6 +23,7 @@ from folkmoot.client.model import (
     OpenRequest,
     Participant,
     ParticipantPage,
+    ToolPage,
     Waiting,
     WaitingList,
     read,
@@ -35,7 +36,6 @@ from folkmoot.client.session import Position, RoomPlace, Session, token_of
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
 from folkmoot.core import errors as e
-from folkmoot.mcp.wire import TOOLS_LIST
 
 F = TypeVar("F", bound=Function)
 
@@ -217,6 +217,14 @@ class Room(Verbs):
             found += page.participants
         return found
 
+    async def list_away(self) -> list[Participant]:
+        """The members and guests of the room who are not here now, by name."""
+        return (await self._rest.participants()).away
+
+    async def mark_read(self, seq: int | None = None) -> None:
+        """Mark the room as read, up to a message or all of it; it never moves back."""
+        await self._rest.mark_read(seq)
+
     async def history(
         self, *, after: int | None = None, before: int | None = None, limit: int = 100
     ) -> list[Message]:
@@ -235,38 +243,17 @@ class Room(Verbs):
     ) -> list[OfferedTool]:
         """The tools of a participant, or of everyone else who serves some.
 
-        Of all, those that do not answer in time, or that you cannot ask, are left out.
+        The hub asks for them, so the room's history has nothing of it. Of all, those that do not
+        answer in time, or that you cannot ask, are left out.
         """
-        if to is not None:
-            return await self._tools_of(to, timeout)
-        here = await self.list_participants()
-        serving = [it.id for it in here if it.offers_tools and it.id != self.me.id]
-        asked = (self._tools_of(name, timeout) for name in serving[:MAX_ASKED])
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        tools: list[OfferedTool] = []
-        for answer in found:
-            if isinstance(answer, list):
-                tools += answer
-            elif not isinstance(answer, e.RequestFailed | e.RecipientUnknown | e.PolicyError):
-                raise answer
-        return tools
-
-    async def _tools_of(self, name: str, seconds: float) -> list[OfferedTool]:
-        found: list[OfferedTool] = []
-        params: dict[str, Any] = {}
-        for _ in range(MAX_TOOL_PAGES):
-            answer = await self.request(name, TOOLS_LIST, params, timeout=seconds)
-            told = answer if isinstance(answer, dict) else {}
-            listed = told.get("tools")
-            found += [
-                OfferedTool(name, it)
-                for it in (listed if isinstance(listed, list) else ())
-                if isinstance(it, dict) and isinstance(it.get("name"), str)
-            ]
-            if not isinstance(cursor := told.get("nextCursor"), str):
-                break
-            params = {"cursor": cursor}
-        return found
+        page = await self._rest.tools(to, max(1, min(int(timeout), MAX_LIST_SECONDS)))
+        if to is not None and to in page.unanswered:
+            raise e.RequestFailed(f"{to} did not list its tools in time.", error={})
+        return [
+            OfferedTool(name, it)
+            for it in page.tools
+            if isinstance(name := it.pop("to", None), str) and isinstance(it.get("name"), str)
+        ]
 
     async def approve(
         self,
@@ -374,8 +361,14 @@ class Rest:
         """A page of those who are in the room."""
         return await self._get("/participants", ParticipantPage, cursor=cursor)
 
+    async def tools(self, to: str | None, wait: int) -> ToolPage:
+        return await self._get("/tools", ToolPage, to=to, wait=wait)
+
     async def messages(self, **query: Any) -> HistoryPage:
         return await self._get("/messages", HistoryPage, **query)
+
+    async def mark_read(self, seq: int | None) -> None:
+        await self._ask("PUT", "/read", dict[str, Any], body={"seq": seq})
 
     async def proposal(self, id_: str) -> Message:
         told = await self._get(f"/proposals/{quote(id_, safe='')}", dict[str, Any])
@@ -385,9 +378,20 @@ class Rest:
         return as_message(message)
 
     async def _get(self, path: str, answer: type[T], **query: Any) -> T:
+        return await self._ask("GET", path, answer, query=query)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        answer: type[T],
+        *,
+        query: dict[str, Any] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> T:
         self._hub.token = await token_of(self._token())
         where = f"{self._path}{path}"
-        return await asyncio.to_thread(self._hub.ask, "GET", where, answer, query=query)
+        return await asyncio.to_thread(self._hub.ask, method, where, answer, query=query, body=body)
 
 
 def as_message(members: dict[str, Any]) -> Message:

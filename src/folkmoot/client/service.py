@@ -268,12 +268,16 @@ class ToolServer(Entity):
         elif again is not None:
             self.post(request, _error(BUSY, INTERRUPTED, data={"code": "interrupted"}))
 
+    def listing(self) -> Answer:
+        """The answer to `tools/list`."""
+        return {"result": {"tools": [tool.listed for tool in self.tools.values()]}}
+
     async def _answer(self, request: Message) -> Answer:
         method = request.payload.get("method")
         if method == TOOLS_CALL:
             return await self._call(request)
         if method == TOOLS_LIST:
-            return {"result": {"tools": [tool.listed for tool in self.tools.values()]}}
+            return self.listing()
         if method == PING:
             return {"result": {}}
         return _error(METHOD_NOT_FOUND, f"There is no method {method} here.")

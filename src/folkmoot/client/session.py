@@ -21,8 +21,8 @@ from folkmoot.client.limits import WELCOME_SECONDS
 from folkmoot.client.link import Backoff, Closed, Link, connect
 from folkmoot.client.model import (
     Gap,
-    Heard,
     HistoryBounds,
+    Received,
     Welcome,
     make_gap,
     read,
@@ -55,7 +55,7 @@ class RoomPlace(Struct, frozen=True):
     patience: float | None
 
 
-class Again(Enum):
+class ReconnectReason(Enum):
     """Why a connection is given up for another without having been lost."""
 
     CATCH_UP = "the author has read everything that fitted, and wants what did not"
@@ -80,7 +80,7 @@ class Session(Entity):
     _after: int | None = None
     _welcomed: bool = False
     _offered: bool = False
-    _again: asyncio.Future[Again] | None = None
+    _again: asyncio.Future[ReconnectReason] | None = None
     _wanted: asyncio.Future[None] | None = None
     entered: asyncio.Future[None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -130,7 +130,7 @@ class Session(Entity):
             except e.HubUnreachable as error:
                 problem = error
             else:
-                if isinstance(ended, Again):
+                if isinstance(ended, ReconnectReason):
                     continue
                 self._judge(ended)
             if self._welcomed:
@@ -146,7 +146,7 @@ class Session(Entity):
         patience = self.place.patience
         return patience is not None and seconds > patience
 
-    async def _connection(self) -> Closed | Again:
+    async def _connection(self) -> Closed | ReconnectReason:
         """Run one connection from its opening to its end."""
         before, self._link = self._link, None
         self._again = asyncio.get_running_loop().create_future()
@@ -174,7 +174,9 @@ class Session(Entity):
             if before is not None:
                 before.drop()
 
-    async def _listen(self, link: Link, again: asyncio.Future[Again]) -> Closed | Again:
+    async def _listen(
+        self, link: Link, again: asyncio.Future[ReconnectReason]
+    ) -> Closed | ReconnectReason:
         ends: set[asyncio.Future[Any]] = {link.closed, again}
         try:
             done, _ = await asyncio.wait(
@@ -222,14 +224,14 @@ class Session(Entity):
             return
         self._link.resume()
         if self.position.behind and self.inbox.is_hungry:
-            self._begin_again(Again.CATCH_UP)
+            self._begin_again(ReconnectReason.CATCH_UP)
 
     def offer(self) -> None:
         """Tell the hub that there are tools, if the connection of the moment did not."""
         if not self._offered and self._welcomed and self._link is not None:
-            self._begin_again(Again.OFFER)
+            self._begin_again(ReconnectReason.OFFER)
 
-    def _begin_again(self, why: Again) -> None:
+    def _begin_again(self, why: ReconnectReason) -> None:
         if self._again is not None and not self._again.done():
             self._again.set_result(why)
             self.receiver.hold()
@@ -260,11 +262,11 @@ class Session(Entity):
         if not self.entered.done():
             self.entered.set_result(None)
         if beginning.again:
-            self._begin_again(Again.NEARER)
+            self._begin_again(ReconnectReason.NEARER)
         else:
             self._flow_when_live()
 
-    def _on_stored(self, heard: Heard, seq: int, data: bytes) -> None:
+    def _on_stored(self, heard: Received, seq: int, data: bytes) -> None:
         position = self.position
         if not self._welcomed:
             raise e.AnswerInvalid("The hub's first message was not a welcome.")

@@ -728,6 +728,12 @@ class OneTimeCodeInvalid(
     says="This link was used already or is too old. Make a new one with 'folkmoot open'.",
 ):
     """The link was used already, is too old, or never was one."""
+class SetUpInvalid(
+    ToolError, http=403,
+    says="This link does not work any more. While nobody has an account, the hub prints a new one "
+    "when it starts; otherwise sign in.",
+):
+    """The link to set up the hub is too old or wrong, or the hub has an account already."""
 class DeviceCodeInvalid(
     ToolError, http=403,
     says="There is no such code, or it is too old. Look at the device again, or start again there.",

@@ -15,6 +15,7 @@ from msgspec import Struct
 ALL: Final = "*"
 OPERATE: Final = "operate"
 """To run the hub. Nothing else stands for it."""
+OPERATING: Final = f"{ALL} {OPERATE}"
 ROOM: Final = "room"
 ABOUT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """A room's name, or a server's namespace."""

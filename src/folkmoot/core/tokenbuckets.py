@@ -61,7 +61,8 @@ class TokenBuckets(Struct, Generic[K], eq=False):
         amount is taken in any case.
         """
         bucket = self._buckets.get(key)
-        if bucket is None or (self.at_once and now - bucket.at >= seconds):
+        # A window that is over but for rounding is over: else all who come in that moment get in.
+        if bucket is None or (self.at_once and seconds - (now - bucket.at) <= ROUNDING):
             bucket = self._opened(key, tokens, seconds, now)
         level = bucket.level
         if not self.at_once:
@@ -106,7 +107,7 @@ class TokenBuckets(Struct, Generic[K], eq=False):
         buckets = self._buckets
         if self.at_once:
             # Windows are equally long, so they close in the order in which they opened.
-            while buckets and next(iter(buckets.values())).at <= now - seconds:
+            while buckets and seconds - (now - next(iter(buckets.values())).at) <= ROUNDING:
                 buckets.popitem(last=False)
         if len(buckets) >= self.max_keys:
             buckets.popitem(last=False)

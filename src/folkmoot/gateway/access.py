@@ -10,6 +10,7 @@ from msgspec import Struct
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights, capability
 from folkmoot.gateway.configured_rights import distinct, may_use
+from folkmoot.gateway.limits import MAX_TOOLS_NAMED
 from folkmoot.names.safe_names import OF_A_BACKEND
 
 if TYPE_CHECKING:
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
 May: TypeAlias = Literal["all", "some", "none"]
 
 BECAUSE: Final = {
-    "default": "by default",
-    "everyone": "because everyone may use it",
-    "group": "by the grant of group {}",
-    "settings": "by a grant in the settings",
-    "granted": "by an operator's grant",
+    "default": "every account can",
+    "everyone": "the server is open to everyone",
+    "group": "allowed for the group {}",
+    "settings": "allowed in the settings file",
+    "granted": "allowed by an operator",
 }
 DENIED: Final = {
-    "group": "denied by the grant of group {}",
-    "settings": "denied in the settings",
+    "group": "denied for the group {}",
+    "settings": "denied in the settings file",
     "granted": "denied by an operator",
 }
-"""Why someone may, or may not, by where a capability is from."""
+"""Why someone can, or cannot, by where a capability is from."""
 
 
 class AccessReason(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,7 +41,7 @@ class AccessReason(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     capability: Any
     why: str
-    """Such as "by the grant of group team"."""
+    """Such as "allowed for the group team"."""
     origin: str
     name: str = ""
     """The group, if it is one's."""
@@ -56,6 +57,8 @@ class Access(Struct, frozen=True, kw_only=True):
     tools: int
     """How many of the tools that are listed."""
     reasons: list[AccessReason]
+    names: list[str] = []
+    """The first of those tools, where it is some of them."""
 
 
 def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Access:
@@ -63,11 +66,13 @@ def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Ac
     wholes = [capability(pattern.format(namespace)) for pattern in OF_A_BACKEND]
     about = [each for each in held if any(each.capability.intersects(it) for it in wholes)]
     rights = rights_of(about)
-    tools = sum(rights.allows(row.kind) for row in rows)
+    names = [row.key for row in rows if rights.allows(row.kind)]
     if not may_use(rights, namespace):
         return Access(may="none", tools=0, reasons=reasons(about))
-    whole = tools == len(rows) and not any(each.capability.denies for each in about)
-    return Access(may="all" if whole else "some", tools=tools, reasons=reasons(about))
+    if len(names) == len(rows) and not any(each.capability.denies for each in about):
+        return Access(may="all", tools=len(names), reasons=reasons(about))
+    some = names[:MAX_TOOLS_NAMED]
+    return Access(may="some", tools=len(names), reasons=reasons(about), names=some)
 
 
 def access_to(held: Sequence[HeldRight], kind: Kind) -> Access:
@@ -97,7 +102,7 @@ def rights_of(held: Iterable[HeldRight]) -> Rights:
 
 
 def reasons(held: Iterable[HeldRight]) -> list[AccessReason]:
-    """Capabilities with where they are from, as a sentence goes on: "bob may call this …"."""
+    """Capabilities with where they are from, as a sentence goes on: "@bob can call this: …"."""
     return [
         AccessReason(
             capability=each.capability.source,
@@ -180,13 +185,83 @@ class PersonAccess(Struct, frozen=True, kw_only=True):
     access: Access
 
 
+class GroupAccess(Struct, frozen=True, kw_only=True):
+    """One group's access to a server."""
+
+    name: str
+    members: int
+    access: Access
+
+
 class ServerAccess(Struct, frozen=True, kw_only=True):
-    """Who may use a server, and why: everyone, and a page of those whose rights are their own."""
+    """Who can use a server, and why: everyone, groups, and a page of people with their own."""
 
     namespace: str
     tools: int
     """How many tools it lists."""
     everyone: Access
+    groups: list[GroupAccess]
+    """Those that are allowed or denied something of it; on the first page."""
     people: list[PersonAccess]
     next: str | None
     """The handle after which the next page begins, if there is one."""
+
+
+class ServerShare(Struct, frozen=True, kw_only=True):
+    """What someone can use of one server."""
+
+    namespace: str
+    tools: int
+    """How many tools it lists."""
+    access: Access
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """Whether someone can call a tool, in one sentence, and what changes it."""
+
+    tool: str
+    may: May
+    sentence: str
+    change: Literal["", "allow", "deny", "restore", "accept"]
+    """`allow` and `deny` are for `folkmoot/set_access`; empty where the settings file decides."""
+
+
+class AccessOf(Struct, frozen=True, kw_only=True):
+    """What someone can use of each server."""
+
+    handle: str
+    servers: list[ServerShare]
+    answer: Explained | None
+    """About one tool, if it was asked about."""
+
+
+def explain(
+    handle: str, tool: str, found: Access, *, exact: str, suspended: bool, held: str
+) -> Explained:
+    """Why someone can call a tool, or cannot; `exact` denies this tool and nothing else."""
+
+    def told(sentence: str, change: Literal["", "allow", "deny", "restore", "accept"]) -> Explained:
+        may = "none" if suspended or held else found.may
+        return Explained(tool=tool, may=may, sentence=sentence, change=change)
+
+    why = " and ".join(dict.fromkeys(reason.why for reason in found.reasons))
+    if suspended:
+        return told(f"@{handle} can't call {tool}: the account is suspended.", "restore")
+    if held:
+        return told(f"Nobody can call {tool} yet: it is {held} and waits for review.", "accept")
+    if found.may == "all":
+        return told(f"@{handle} can call {tool}: {why}.", "deny")
+    if found.may == "some":
+        return told(f"@{handle} can call {tool} with some arguments only: {why}.", "deny")
+    if not found.reasons:
+        return told(f"@{handle} can't call {tool}: nobody has allowed it.", "allow")
+    others = [
+        reason
+        for reason in found.reasons
+        if (reason.origin, reason.capability) != ("granted", exact)
+    ]
+    if not others:
+        return told(f"@{handle} can't call {tool}: {why}.", "allow")
+    if all(reason.origin == "granted" for reason in others):
+        return told(f"@{handle} can't call {tool}: denied by an operator, with more than it.", "")
+    return told(f"@{handle} can't call {tool}: {why}. Change it there.", "")

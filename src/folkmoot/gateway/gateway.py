@@ -12,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.limits import MAX_LIST_PAGE, PINS_RETRY_SECONDS
-from folkmoot.gateway.listing import Listings, Own
+from folkmoot.gateway.listing import HubDefinitions, Listings
 from folkmoot.gateway.model import BackendState, Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.requests import Checks
@@ -50,7 +50,7 @@ class Gateway:
         audit: CallAudit,
         tasks: Tasks,
         *,
-        own: Mapping[What, Own] | None = None,
+        own: Mapping[What, HubDefinitions] | None = None,
         server_info: dict[str, Any] | None = None,
         page_size: int = MAX_LIST_PAGE,
         new_tools: NewTools = "hold",

@@ -19,6 +19,7 @@ from folkmoot.gateway.access import (
     Access,
     GrantedView,
     GrantRow,
+    GroupAccess,
     HeldCapability,
     Overview,
     PersonAccess,
@@ -72,7 +73,7 @@ class Granting(Entity):
 
         Of this and the others, `by` is the operator, where it is not the one of the hub's machine.
         """
-        wanted = {key_of(each.source): each for each in map(compiled, self._meant(patterns))}
+        wanted = {key_of(each.source): each for each in map(compiled, self.meant(patterns))}
         return await uninterrupted(self._grant(handle, wanted, by))
 
     async def revoke(
@@ -116,11 +117,12 @@ class Granting(Entity):
 
     def _meanings(self, text: str) -> list[str]:
         """The grants that a text may name: that of a backend means whatever of it was granted."""
-        meant = [key_of(compiled(each).source) for each in self._meant([text])]
+        meant = [key_of(compiled(each).source) for each in self.meant([text])]
         namespaces = self.rights.settled.namespaces
         return [*meant, text] if text.removeprefix("!") in namespaces else meant
 
-    def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
+    def meant(self, patterns: Iterable[str]) -> Iterator[str]:
+        """The patterns that an operator's texts stand for."""
         namespaces = self.rights.settled.namespaces
         for pattern in spelled_out(patterns, namespaces, self.canonical):
             yield canonical_pattern(pattern, namespaces)
@@ -293,6 +295,10 @@ class GrantViews(Entity):
             def of(held: Sequence[HeldRight]) -> Access:
                 return access(held, namespace, rows) if kind is None else access_to(held, kind)
 
+            groups = [
+                GroupAccess(name=name, members=len(who), access=of(rights.settled.of_group(name)))
+                for name, who in ({} if after else rights.settled.groups).items()
+            ]
             people = [
                 PersonAccess(handle=name, account=has, access=of(held)) for name, has, held in found
             ]
@@ -301,6 +307,7 @@ class GrantViews(Entity):
                 namespace=namespace,
                 tools=len(rows),
                 everyone=of(everyone),
+                groups=[each for each in groups if each.access.reasons],
                 people=[
                     each
                     for each in people

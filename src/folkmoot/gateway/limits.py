@@ -26,6 +26,8 @@ MAX_GRANTS_PAGE: Final = 1_000
 """People on one page of grants."""
 MAX_ACCESS_PAGE: Final = 200
 """Handles whose rights to a server are looked at for one answer."""
+MAX_TOOLS_NAMED: Final = 20
+"""Tools that are named of those that someone can call."""
 HISTORY_MINUTES: Final = 60
 """Minutes of calls that are kept; the present minute replaces the oldest."""
 MAX_LATEST_ANSWERS: Final = 128

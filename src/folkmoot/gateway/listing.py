@@ -70,7 +70,7 @@ def read_cursor(what: What, cursor: str) -> ListPlace:
     return namespace, key
 
 
-Own: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
+HubDefinitions: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
 """What the hub itself adds to a list, in a style: tools with those only for apps or without, and
 resources with the older type of apps or with today's."""
 
@@ -111,7 +111,7 @@ class Listings:
 
     def __init__(
         self,
-        own: Mapping[What, Own] | None = None,
+        own: Mapping[What, HubDefinitions] | None = None,
         *,
         server_info: dict[str, Any],
         page_size: int = MAX_LIST_PAGE,

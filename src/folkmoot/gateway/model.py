@@ -84,7 +84,7 @@ Tell: TypeAlias = Callable[[Notification], None]
 
 
 class BackendState(Enum):
-    """How it is with a server."""
+    """The state of a server."""
 
     STARTING = "starting"
     UP = "up"

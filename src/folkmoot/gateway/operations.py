@@ -75,7 +75,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     name: parse(f"mcp.request.{TOOLS_CALL}:{name}") for name in (*OPERATIONS.values(), POST)
 }
 """What each of these operations is judged as."""
-EVERYONES: Final = "room/"
+PUBLIC: Final = "room/"
 """What every account may do unless it is denied begins so."""
 NO_RIGHTS: Final = Rights()
 """Given where rights are looked up."""
@@ -100,7 +100,7 @@ class HubPolicy(Entity):
         rights = self.rights.of_principal(principal)
         if not rights.has_denies and type(message) is Request and message.method == TOOLS_CALL:
             params: Any = message.params
-            if type(params) is dict and str(params.get("name")).startswith(EVERYONES):
+            if type(params) is dict and str(params.get("name")).startswith(PUBLIC):
                 return ALLOWED
         return decide(principal, rights, message)
 

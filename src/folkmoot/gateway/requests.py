@@ -120,7 +120,7 @@ def of_tool(catalogue: Catalogue, params: dict[str, Any]) -> RoutedRequest:
     name = params.get("name")
     entry = catalogue.tools.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise e.UnknownTool(f"Unknown tool: {shown(name)}.")
+        raise e.UnknownTool(f"Unknown tool: {truncated(name)}.")
     given = {**params, "name": entry.own}
     given.pop(AS_TASK, None)
     return RoutedRequest(
@@ -137,7 +137,7 @@ def of_prompt(catalogue: Catalogue, params: dict[str, Any]) -> RoutedRequest:
     name = params.get("name")
     entry = catalogue.prompts.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {truncated(name)}.")
     if entry.quarantined:
         raise e.ToolQuarantined(f"{entry.canonical} {HELD[entry.quarantined]}")
     return RoutedRequest(
@@ -171,11 +171,11 @@ def place_of(catalogue: Catalogue, uri: Any) -> tuple[str, str]:
     """The backend that has a resource, and the backend's own URI of it."""
     found = catalogue.resource(uri) if isinstance(uri, str) else None
     if found is None:
-        raise e.ResourceUnknown(f"Unknown resource: {shown(uri)}.", uri=shown(uri))
+        raise e.ResourceUnknown(f"Unknown resource: {truncated(uri)}.", uri=truncated(uri))
     return found
 
 
-def shown(name: Any) -> str:
+def truncated(name: Any) -> str:
     """A stranger's name in one short line."""
     text = name if isinstance(name, str) else repr(name)
     cut = text if len(text) <= MAX_NAME_SHOWN else text[:MAX_NAME_SHOWN] + "…"

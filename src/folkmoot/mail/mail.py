@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from folkmoot.accounts import Account, Accounts, Farewell, access_recipient
+from folkmoot.accounts import Account, Accounts, OnDelete, access_recipient
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Bus, Clock, Sealer, Store, Tx, Unit
 from folkmoot.core.uuids import is_beginning
@@ -348,7 +348,7 @@ class Mail:
         await self._store.write(unit)
         return StateChange(thread_id, state)
 
-    async def whole_id(self, reader: Account, message_id: str) -> str:
+    async def resolve_id_prefix(self, reader: Account, message_id: str) -> str:
         """The id of a message of the reader's that was named by the beginning of it."""
         start = message_id.strip().lower()
         if not is_beginning(start):
@@ -387,7 +387,7 @@ class Mail:
 
         await self._store.write(unit)
 
-    async def delete_account(self, reader: Account, *, also: Farewell | None = None) -> None:
+    async def delete_account(self, reader: Account, *, also: OnDelete | None = None) -> None:
         """Remove the reader's account with all they sent and all they had, in one transaction.
 
         `also` removes in it what others keep.

@@ -81,7 +81,7 @@ class MailPage(Struct, frozen=True):
     seqs: tuple[int, ...] = ()
 
 
-class Thread(Struct, frozen=True, gc=False):
+class Thread(Struct, frozen=True, gc=False, omit_defaults=True):
     """A thread as one of its members sees it."""
 
     id: str
@@ -95,6 +95,8 @@ class Thread(Struct, frozen=True, gc=False):
     last_read_at: int
     created_at: int
     updated_at: int
+    last_message_own: bool = False
+    """Whether the last message is the member's own."""
 
 
 class ThreadPage(Struct, frozen=True):

@@ -192,6 +192,7 @@ class MailReader(Struct, eq=False):
             read,
             created,
             updated,
+            row.incoming == 0,
         )
 
     async def digest(self, tx: Tx, reader: Account) -> Digest:

@@ -25,7 +25,7 @@ from folkmoot.names.nearest import (
     nearest_resource_uri,
     nearest_tool_name,
     refuse,
-    shown,
+    truncated,
 )
 
 
@@ -55,7 +55,7 @@ def validate_namespace(name: str, expected_namespace: str | None = None) -> None
     """Raise `InvalidName` unless the text is a namespace, and the expected one if that is given."""
     if fault := part_fault(NAMESPACE, name):
         refuse(
-            f"Invalid namespace: {shown(name)}. Must match pattern: [a-z][a-z0-9]{{2,19}}",
+            f"Invalid namespace: {truncated(name)}. Must match pattern: [a-z][a-z0-9]{{2,19}}",
             name,
             fault,
             nearest_namespace(name),
@@ -63,7 +63,7 @@ def validate_namespace(name: str, expected_namespace: str | None = None) -> None
     if expected_namespace is not None and name != expected_namespace:
         validate_namespace(expected_namespace)
         _refuse_foreign(
-            f"Wrong namespace. Expected: {expected_namespace}, got: {shown(name)}",
+            f"Wrong namespace. Expected: {expected_namespace}, got: {truncated(name)}",
             name,
             expected_namespace,
         )
@@ -103,7 +103,8 @@ def parse_tool_name(name: str, expected_namespace: str | None = None) -> ToolNam
     namespace, _, tool = name.partition(":")
     if expected_namespace is not None and namespace != expected_namespace:
         _refuse_foreign(
-            f"Wrong namespace in tool name. Expected: {expected_namespace}:*, got: {shown(name)}",
+            f"Wrong namespace in tool name. Expected: {expected_namespace}:*, "
+            f"got: {truncated(name)}",
             name,
             f"{expected_namespace}:{tool}",
         )
@@ -201,7 +202,7 @@ def _check_uri(uri: str, fault: Fault | None, expected: str | None, nearest: str
     namespace, _, rest = uri.partition("://")
     if expected is not None and namespace != expected:
         _refuse_foreign(
-            f"Wrong namespace in resource URI. Expected: {expected}://*, got: {shown(uri)}",
+            f"Wrong namespace in resource URI. Expected: {expected}://*, got: {truncated(uri)}",
             uri,
             f"{expected}://{rest}",
         )
@@ -209,7 +210,7 @@ def _check_uri(uri: str, fault: Fault | None, expected: str | None, nearest: str
 
 def _refuse_uri(uri: str, fault: Fault, nearest: str | None) -> NoReturn:
     refuse(
-        f"Invalid resource URI: {shown(uri)}. Must match pattern: namespace://type/id",
+        f"Invalid resource URI: {truncated(uri)}. Must match pattern: namespace://type/id",
         uri,
         fault,
         nearest,
@@ -218,7 +219,7 @@ def _refuse_uri(uri: str, fault: Fault, nearest: str | None) -> NoReturn:
 
 def _refuse_tool(name: str, fault: Fault, expected: str | None) -> NoReturn:
     refuse(
-        f"Invalid tool name: {shown(name)}. "
+        f"Invalid tool name: {truncated(name)}. "
         f"Must match pattern: {expected or 'namespace'}:tool_name",
         name,
         fault,
@@ -228,8 +229,8 @@ def _refuse_tool(name: str, fault: Fault, expected: str | None) -> NoReturn:
 
 def _refuse_foreign(message: str, name: str, nearest: str) -> NoReturn:
     raise e.InvalidName(
-        f"{message}. Did you mean {shown(nearest)}?",
-        name=shown(name),
+        f"{message}. Did you mean {truncated(nearest)}?",
+        name=truncated(name),
         rule="foreign-namespace",
         position=0,
         nearest=nearest,

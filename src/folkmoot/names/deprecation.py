@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, c
 from folkmoot.core import errors as e
 from folkmoot.names.grammar import RULES
 from folkmoot.names.limits import MAX_VERSION, SECONDS_BETWEEN_LINES
-from folkmoot.names.nearest import shown
+from folkmoot.names.nearest import truncated
 
 if TYPE_CHECKING:
     import logging
@@ -54,8 +54,8 @@ def checked(version: str) -> tuple[int, ...]:
 
 def _refuse(version: str) -> NoReturn:
     raise e.InvalidName(
-        f"Invalid version: {shown(version)}. {RULES['version-syntax']}",
-        name=shown(version),
+        f"Invalid version: {truncated(version)}. {RULES['version-syntax']}",
+        name=truncated(version),
         rule="version-syntax",
     )
 

@@ -27,7 +27,7 @@ from folkmoot.names.grammar import (
 )
 from folkmoot.names.grammar import RULES as GRAMMAR
 from folkmoot.names.limits import MAX_DIFFERENCES
-from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name, shown, snake_case
+from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name, snake_case, truncated
 from folkmoot.names.project import NAMED, Declared, DeclaredDeprecation, Project
 from folkmoot.names.safe_names import MOST_CHARACTERS
 
@@ -133,7 +133,7 @@ def checked(project: Project) -> Iterator[Declared]:
 
 def quoted(each: Declared) -> str:
     """The kind and the name, as messages begin."""
-    return f"{each.kind.capitalize()} {shown(each.name)!r}"
+    return f"{each.kind.capitalize()} {truncated(each.name)!r}"
 
 
 def proposal(each: Declared, namespace: str | None) -> str:
@@ -291,8 +291,8 @@ def collision(project: Project) -> Iterator[RuleFinding]:
             yield RuleFinding("collision", message, each)
         other = spelled.setdefault((kind, safe), each)
         if other.name != each.name:
-            both = f"{quoted(each)} and {shown(other.name)!r}{at(other, ' in')}"
-            message = f"{both} are both {shown(safe)!r} in the safe spelling."
+            both = f"{quoted(each)} and {truncated(other.name)!r}{at(other, ' in')}"
+            message = f"{both} are both {truncated(safe)!r} in the safe spelling."
             yield RuleFinding("safe-collision", message, each)
 
 
@@ -318,8 +318,8 @@ def undeprecated(project: Project) -> Iterator[RuleFinding]:
             if former is not None and former.deprecation is None and id(former) not in reported:
                 reported.add(id(former))
                 message = (
-                    f"{quoted(former)} has a successor, {shown(each.name)!r}, but its description "
-                    "does not say that it is deprecated."
+                    f"{quoted(former)} has a successor, {truncated(each.name)!r}, but its "
+                    "description does not say that it is deprecated."
                 )
                 yield RuleFinding("undeprecated", message, former)
 
@@ -343,7 +343,7 @@ def deprecation_faults(
         yield "removal-missing", "is deprecated, but nothing says in which release it is removed."
     for each in (since, removed):
         if each is not None and numbers_of(each) is None:
-            message = f"names {shown(each)!r} as a release. {GRAMMAR['version-syntax']}"
+            message = f"names {truncated(each)!r} as a release. {GRAMMAR['version-syntax']}"
             yield "version-syntax", message
     begun, gone = (numbers_of(each) if each else None for each in (since, removed))
     if begun is not None and gone is not None and gone <= begun:

@@ -83,10 +83,10 @@ def refuse(message: str, name: str, fault: Fault, nearest: str | None) -> NoRetu
     if nearest == name:
         nearest = None
     broken = RULES[fault.rule].rstrip(".")
-    proposal = f" Did you mean {shown(nearest)}?" if nearest else ""
+    proposal = f" Did you mean {truncated(nearest)}?" if nearest else ""
     raise e.InvalidName(
         f"{message}. {broken} (rule {fault.rule}{_where(name, fault)}).{proposal}",
-        name=shown(name) if name else "",
+        name=truncated(name) if name else "",
         rule=fault.rule,
         position=fault.position,
         nearest=nearest,
@@ -100,7 +100,7 @@ def _where(name: str, fault: Fault) -> str:
     return f"; character {fault.position + 1} is {found!r}" if found else "; at the end"
 
 
-def shown(text: str) -> str:
+def truncated(text: str) -> str:
     """The beginning of a text as an error may show it, on one line."""
     if not text:
         return "''"
@@ -246,7 +246,7 @@ def namespace_from_slug(slug: str) -> str:
     if fault := _fault(read, namespace):
         scoped = SCOPED.fullmatch(read)
         refuse(
-            f"Invalid slug for a namespace: {shown(slug)}",
+            f"Invalid slug for a namespace: {truncated(slug)}",
             slug,
             fault,
             nearest_namespace(scoped[1] if scoped else slug),

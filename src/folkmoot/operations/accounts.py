@@ -25,7 +25,7 @@ from folkmoot.operations.row import (
     Operation,
     OperationLimit,
     Route,
-    says,
+    describe,
     view_of,
 )
 
@@ -68,20 +68,20 @@ async def whoami(call: Call[Nothing]) -> OwnAccount:
 class SetProfile(Arguments, frozen=True, kw_only=True):
     """What is to change; the rest stays."""
 
-    display_name: Annotated[str, says("Display name (1-100 characters)")] | None = None
-    bio: Annotated[str, says("Bio text (0-500 characters)")] | None = None
+    display_name: Annotated[str, describe("Display name (1-100 characters)")] | None = None
+    bio: Annotated[str, describe("Bio text (0-500 characters)")] | None = None
     # Another word is refused by the accounts.
-    privacy: Annotated[str, says("Privacy level", shown={"enum": [*get_args(Privacy)]})] | None = (
-        None
-    )
-    status: Annotated[str, says("Status text (0-100 characters)")] | None = None
+    privacy: (
+        Annotated[str, describe("Privacy level", schema={"enum": [*get_args(Privacy)]})] | None
+    ) = None
+    status: Annotated[str, describe("Status text (0-100 characters)")] | None = None
     client_public_key: (
-        Annotated[str, says("NaCl public key for E2E encryption from MCP App")] | None
+        Annotated[str, describe("NaCl public key for E2E encryption from MCP App")] | None
     ) = None
     payload_formats: (
         Annotated[
             list[str],
-            says(
+            describe(
                 "What the client that holds this key reads in an encrypted payload beside plain "
                 "text. Another key empties the list.",
                 max_length=MAX_FORMATS,
@@ -110,10 +110,10 @@ class ChangeHandle(Arguments, frozen=True, kw_only=True):
 
     new_handle: Annotated[
         str,
-        says(
+        describe(
             "New handle (3-20 chars, lowercase alphanumeric + underscores, must start with a "
             "letter)",
-            shown={"pattern": HANDLE_PATTERN},
+            schema={"pattern": HANDLE_PATTERN},
         ),
     ]
 
@@ -142,7 +142,7 @@ class DeleteAccount(Arguments, frozen=True, kw_only=True):
     """A word of confirmation."""
 
     confirm: Annotated[
-        str, says("Your own handle, to confirm the deletion; only the user can say this")
+        str, describe("Your own handle, to confirm the deletion; only the user can say this")
     ]
 
 

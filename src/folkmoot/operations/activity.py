@@ -12,7 +12,7 @@ from folkmoot.operations.row import (
     Operation,
     PageLimit,
     Route,
-    says,
+    describe,
     view_of,
 )
 
@@ -25,11 +25,13 @@ class ReadActivity(Arguments, frozen=True, kw_only=True):
 
     limit: PageLimit = 100
     before: (
-        Annotated[int, says("Only lines older than the one with this id: the last you have.", ge=1)]
+        Annotated[
+            int, describe("Only lines older than the one with this id: the last you have.", ge=1)
+        ]
         | None
     ) = None
     credential: (
-        Annotated[str, says("Only what was done with the token that has this id.")] | None
+        Annotated[str, describe("Only what was done with the token that has this id.")] | None
     ) = None
 
 

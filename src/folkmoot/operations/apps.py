@@ -22,8 +22,8 @@ from folkmoot.operations.row import (
     Arguments,
     AuditSpec,
     Route,
+    describe,
     on_pages,
-    says,
 )
 
 if TYPE_CHECKING:
@@ -46,49 +46,53 @@ class Asked(Arguments, frozen=True, kw_only=True):
 
     query: Annotated[
         str,
-        says("The query of the address that the app opened.", min_length=1, max_length=MAX_QUERY),
+        describe(
+            "The query of the address that the app opened.", min_length=1, max_length=MAX_QUERY
+        ),
     ]
 
 
 class ScopeOffered(Struct, frozen=True, kw_only=True):
     """One thing that an app can be allowed."""
 
-    scope: Annotated[str, says("The scope.")]
-    description: Annotated[str, says("What it allows.")]
-    chosen: Annotated[bool, says("Whether it is given unless the person says otherwise.")]
+    scope: Annotated[str, describe("The scope.")]
+    description: Annotated[str, describe("What it allows.")]
+    chosen: Annotated[bool, describe("Whether it is given unless the person says otherwise.")]
 
 
 class Authorization(Struct, frozen=True, kw_only=True):
     """What a person is asked when an app wants to use their account."""
 
-    name: Annotated[str, says("What the app calls itself.")]
-    host: Annotated[str, says("The host that vouches for that name; empty for none.")]
-    sent_to: Annotated[str, says("Where the browser is sent afterwards.")]
-    handle: Annotated[str, says("The account that is signed in.")]
-    scopes: Annotated[list[ScopeOffered], says("What the app asks for.")]
+    name: Annotated[str, describe("What the app calls itself.")]
+    host: Annotated[str, describe("The host that vouches for that name; empty for none.")]
+    sent_to: Annotated[str, describe("Where the browser is sent afterwards.")]
+    handle: Annotated[str, describe("The account that is signed in.")]
+    scopes: Annotated[list[ScopeOffered], describe("What the app asks for.")]
     redirect: Annotated[
         str | None,
-        says("Where to send the browser at once, as what the app asks for cannot be; else null."),
+        describe(
+            "Where to send the browser at once, as what the app asks for cannot be; else null."
+        ),
     ]
 
 
 class Decision(Asked, frozen=True, kw_only=True):
     """What a person decides."""
 
-    allow: Annotated[bool, says("Whether the app can use the account.")] = False
-    scopes: Annotated[list[str], says("Which of the scopes it gets.", max_length=50)] = []
+    allow: Annotated[bool, describe("Whether the app can use the account.")] = False
+    scopes: Annotated[list[str], describe("Which of the scopes it gets.", max_length=50)] = []
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result."""
 
-    redirect: Annotated[str, says("Where to send the browser: back to the app.")]
+    redirect: Annotated[str, describe("Where to send the browser: back to the app.")]
 
 
 class DeviceDecided(Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result."""
 
-    allowed: Annotated[bool, says("Whether the device may use the account.")]
+    allowed: Annotated[bool, describe("Whether the device may use the account.")]
 
 
 async def authorization(call: Call[Asked]) -> Authorization:
@@ -134,15 +138,15 @@ class DeviceAsked(Arguments, frozen=True, kw_only=True):
     """Which device is meant."""
 
     user_code: Annotated[
-        str, says("The code that the device shows.", min_length=1, max_length=MAX_USER_CODE)
+        str, describe("The code that the device shows.", min_length=1, max_length=MAX_USER_CODE)
     ]
 
 
 class DeviceDecision(DeviceAsked, frozen=True, kw_only=True):
     """What a person decides."""
 
-    allow: Annotated[bool, says("Whether the device may use the account.")]
-    scopes: Annotated[list[str], says("Which of the scopes it gets.", max_length=50)] = []
+    allow: Annotated[bool, describe("Whether the device may use the account.")]
+    scopes: Annotated[list[str], describe("Which of the scopes it gets.", max_length=50)] = []
 
 
 async def device(call: Call[DeviceAsked]) -> Authorization:

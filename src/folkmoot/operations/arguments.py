@@ -93,7 +93,7 @@ def check(schema: Schema, given: dict[str, Any], path: str = "") -> None:
     properties: dict[str, Schema] = schema["properties"]
     check_text(given, path)
     if unknown := [name for name in given if name not in properties]:
-        raise e.ArgumentInvalid(unknown_names(path, unknown), field=shown(unknown[0]))
+        raise e.ArgumentInvalid(unknown_names(path, unknown), field=truncated(unknown[0]))
     for name in schema["required"]:
         if given.get(name) is None:
             raise e.ArgumentInvalid(f"Missing argument: {path}{name}.", field=f"{path}{name}")
@@ -165,12 +165,12 @@ def must_be(schema: Schema) -> str:
 
 def unknown_names(path: str, names: list[str]) -> str:
     """The sentence about unknown argument names."""
-    listed = ", ".join(f"{path}{shown(name)}" for name in names[:MAX_NAMES_SHOWN])
+    listed = ", ".join(f"{path}{truncated(name)}" for name in names[:MAX_NAMES_SHOWN])
     more = ", …" if len(names) > MAX_NAMES_SHOWN else ""
     return f"Unknown argument{'s' if len(names) > 1 else ''}: {listed}{more}."
 
 
-def shown(name: str) -> str:
+def truncated(name: str) -> str:
     """A name as it may be repeated: printable and of a readable length."""
     printable = "".join(char if char.isprintable() else "�" for char in name[:MAX_NAME_SHOWN])
     return printable + ("…" if len(name) > MAX_NAME_SHOWN else "")
@@ -180,7 +180,7 @@ def check_text(given: dict[str, Any], path: str = "") -> None:
     """Refuse halves of surrogate pairs, which no answer could repeat and no database keeps."""
     for name, value in given.items():
         if isinstance(value, str) and not encodable(value):
-            place = f"{path}{shown(name)}"
+            place = f"{path}{truncated(name)}"
             raise e.ArgumentInvalid(f"{place} is not valid Unicode text.", field=place)
 
 

@@ -17,20 +17,26 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from folkmoot import decisions as kept
-from folkmoot.core import chat
 from folkmoot.core.kinds import parse
-from folkmoot.decisions import AskKind
+from folkmoot.decisions import AskKind, Risk
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.call import (
+    fit_on_page,
     make_cursor,
     read_cursor,
-    within,
     wrong_cursor,
 )
 from folkmoot.operations.limits import HELD_BYTES
 from folkmoot.operations.operator.held import everything_held
 from folkmoot.operations.operator.servers import ChangedTool, shown_differences
-from folkmoot.operations.risks import RISKS, Risk, risk_of, risk_of_method, riskiest
+from folkmoot.operations.risks import (
+    RISKS,
+    risk_of,
+    risk_of_method,
+    risk_of_proposal,
+    risk_of_tool,
+    riskiest,
+)
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -38,11 +44,10 @@ from folkmoot.operations.row import (
     Operation,
     PageLimit,
     Route,
-    says,
+    describe,
     view_of,
 )
 from folkmoot.proxy.held import HeldView, what_of
-from folkmoot.rooms.machine import GATEWAY
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import ProposalView, reason_of
 
@@ -55,11 +60,11 @@ if TYPE_CHECKING:
 class ListAsks(Arguments, frozen=True, kw_only=True):
     """Which of it."""
 
-    kind: Annotated[AskKind, says("Only what is of this kind. If omitted, returns all.")] | None = (
-        None
-    )
+    kind: (
+        Annotated[AskKind, describe("Only what is of this kind. If omitted, returns all.")] | None
+    ) = None
     limit: Annotated[
-        int, says("Maximum number to return. Default 50, max 100; 0 only counts.", ge=0, le=100)
+        int, describe("Maximum number to return. Default 50, max 100; 0 only counts.", ge=0, le=100)
     ] = 50
     cursor: Cursor | None = None
 
@@ -164,7 +169,7 @@ async def page_of(call: Call[ListAsks], ordered: list[WaitingAsk]) -> tuple[list
     if not given.limit:
         return [], None
     entries = [await EXPAND[it.kind](call, it) for it in ordered[: given.limit]]
-    page, _ = within(entries, given.limit)
+    page, _ = fit_on_page(entries, given.limit)
     more = len(page) < len(ordered)
     return page, make_cursor(written(ordered[len(page) - 1].place)) if more else None
 
@@ -183,33 +188,11 @@ def place_of(cursor: str) -> tuple[int, float, float, str]:
         raise wrong_cursor() from None
 
 
-def risk_of_proposal(call: Call[Any], one: Decidable) -> Risk:
-    """How risky it is to approve: by what the tools say of themselves that would be called."""
-    kind = parse(one.kind)
-    if kind.method != TOOLS_CALL:
-        return risk_of_method(kind.method or "")
-    if one.to == (GATEWAY,) and kind.context == chat.TOOL:
-        return "acts"
-    named = [f"{server}:{kind.context}" for server in one.to] or [""]
-    return riskiest(*(risk_of_tool(call, name) for name in named))
-
-
 def risk_of_held(call: Call[Any], one: HeldView) -> Risk:
     """How risky it is to release: an answer changes nothing, whatever it answers."""
     if one.type == "response":
         return "reads"
     return risk_of_tool(call, one.tool) if one.method == TOOLS_CALL else risk_of_method(one.method)
-
-
-def risk_of_tool(call: Call[Any], name: str) -> Risk:
-    """How risky a call of a tool is: one of the hub's own, or of a server's behind it."""
-    from folkmoot.operations.table import CATALOGUE
-
-    own = CATALOGUE.find(name) if name else None
-    if own is not None:
-        return risk_of(own.hints)
-    entry = call.services.gateway.catalogue.tool(name) if name else None
-    return "unknown" if entry is None else risk_of(entry.definition.get("annotations"))
 
 
 def changed_tool(one: Changed) -> WaitingAsk:
@@ -231,6 +214,7 @@ async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     view = view_of(
         ProposalView,
         one,
+        risk=it.risk,
         state="open",
         created_at=moment(one.at),
         expires_at=moment(one.until),

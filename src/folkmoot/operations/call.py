@@ -16,6 +16,8 @@ from folkmoot.core.policy import NOBODY, Principal
 from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.accounts.clients import Clients
     from folkmoot.core.ports import Backup, Clock, Database
@@ -143,6 +145,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """The proxies that the hub's user runs on this machine."""
     shows_proxies: ProxiesShown = "this_machine"
     """Which operators see those."""
+    backup_folder: Path | None = None
+    """Where backups are made that name no file; none where the database is no file."""
     backups: Backups = ABSENT
     exporter: Exporter = ABSENT
     key: Callable[[], KeyInUse] = ABSENT
@@ -256,18 +260,18 @@ class OperationResult(Struct, frozen=True, kw_only=True):
         return encode_payload(self.payload).decode()
 
 
-async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
+async def wait_unless_left(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
     """What a call that waits comes to, or None when its caller leaves first.
 
     Time has passed: what authenticated the caller must still do so.
     """
-    found = await unless(caller.leaving, work)
+    found = await run_until(caller.leaving, work)
     if caller.confirm is not None and not await caller.confirm():
         raise e.TokenInvalid
     return found
 
 
-async def unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+async def run_until(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
     """What the work comes to, or None when the event comes first; then the work is cancelled."""
     working = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(event.wait())
@@ -305,7 +309,7 @@ def wrong_cursor() -> e.ArgumentInvalid:
     )
 
 
-def within(entries: Iterable[tuple[Any, int]], most: int) -> tuple[list[Any], bool]:
+def fit_on_page(entries: Iterable[tuple[Any, int]], most: int) -> tuple[list[Any], bool]:
     """As many entries, each given with its size, as fit on a page; and whether some did not."""
     page: list[Any] = []
     size = 0

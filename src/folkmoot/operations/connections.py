@@ -28,7 +28,7 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
-    says,
+    describe,
 )
 from folkmoot.operations.servers import mine
 
@@ -72,51 +72,55 @@ class Connections(Protocol):
 class Connection(Struct, frozen=True, kw_only=True):
     """A server that wants its own sign-in, as it is for the caller."""
 
-    namespace: Annotated[str, says("The server.")]
+    namespace: Annotated[str, describe("The server.")]
     state: Annotated[
         Literal["none", "live", "lapsed"],
-        says("Whether you are signed in; `lapsed` is a sign-in that the server takes no more."),
+        describe("Whether you are signed in; `lapsed` is a sign-in that the server takes no more."),
     ]
-    issuer: Annotated[str, says("Where you signed in; empty for not yet.")]
-    scope: Annotated[str, says("What was asked for there.")]
-    since: Annotated[int | None, says("When you did, in seconds since 1970.")]
-    shared: Annotated[bool, says("Whether one sign-in is for everyone.")]
-    may_sign_in: Annotated[bool, says("Whether you can sign in; a shared one is for operators.")]
+    issuer: Annotated[str, describe("Where you signed in; empty for not yet.")]
+    scope: Annotated[str, describe("What was asked for there.")]
+    since: Annotated[int | None, describe("When you did, in seconds since 1970.")]
+    shared: Annotated[bool, describe("Whether one sign-in is for everyone.")]
+    may_sign_in: Annotated[
+        bool, describe("Whether you can sign in; a shared one is for operators.")
+    ]
 
 
 class ConnectionList(Struct, frozen=True):
     """The servers that want their own sign-in."""
 
-    connections: Annotated[list[Connection], says("By namespace.")]
+    connections: Annotated[list[Connection], describe("By namespace.")]
 
 
 class BeginConnection(Arguments, frozen=True, kw_only=True):
     """Which server: its name, or the end of a link that asked to sign in."""
 
-    namespace: Annotated[str, says("The server.", max_length=64)] = ""
+    namespace: Annotated[str, describe("The server.", max_length=64)] = ""
     ticket: Annotated[
-        str, says("What stands in the link, in place of it.", max_length=2 * MAX_OAUTH_PARAMETER)
+        str,
+        describe("What stands in the link, in place of it.", max_length=2 * MAX_OAUTH_PARAMETER),
     ] = ""
 
 
 class ConnectionBegun(Struct, frozen=True):
     """Where to sign in."""
 
-    url: Annotated[str, says("Where to go, in a browser.")]
+    url: Annotated[str, describe("Where to go, in a browser.")]
 
 
 class FinishConnection(Arguments, frozen=True, kw_only=True):
     """What a person came back with."""
 
     query: Annotated[
-        str, says("The query of the address that they came to.", min_length=1, max_length=MAX_QUERY)
+        str,
+        describe("The query of the address that they came to.", min_length=1, max_length=MAX_QUERY),
     ]
 
 
 class ConnectionMade(Struct, frozen=True):
-    """What came of it."""
+    """The result."""
 
-    namespace: Annotated[str, says("The server that you are signed in to.")]
+    namespace: Annotated[str, describe("The server that you are signed in to.")]
 
 
 class WhichConnection(Arguments, frozen=True, kw_only=True):

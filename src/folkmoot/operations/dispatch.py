@@ -19,7 +19,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.operations.arguments import decode, shown
+from folkmoot.operations.arguments import decode, truncated
 from folkmoot.operations.call import Call, OperationResult
 from folkmoot.operations.records import leave_line
 from folkmoot.operations.table import CATALOGUE
@@ -39,7 +39,7 @@ logger = logging.getLogger("folkmoot.operations")
 CALLER: Final = "folkmoot/caller"
 """The extension of an envelope's context that holds the `Caller`."""
 
-OF_ROOMS = (
+ROOM_ERRORS = (
     e.RoomDoorError,
     e.RoomError,
     e.PolicyError,
@@ -67,7 +67,7 @@ class Dispatcher(Struct, eq=False):
             result = await self.perform(tool, arguments, caller)
             if tool.others_words:
                 result = replace(result, payload=tool.with_notice(result.payload))
-        except (e.ToolError, *OF_ROOMS) as error:
+        except (e.ToolError, *ROOM_ERRORS) as error:
             result = failure(error)
         except e.FolkmootError as error:
             # Its own sentence may name files; what its kind means is enough for a stranger.
@@ -187,7 +187,7 @@ def may_operate(caller: Caller) -> bool:
 def failure(error: e.FolkmootError) -> OperationResult:
     """An error in the shape of the specification; a limit also says when, for programs."""
     payload: dict[str, Any] = {"error": error.message}
-    if isinstance(error, (*OF_ROOMS, e.QuotaExceeded)):
+    if isinstance(error, (*ROOM_ERRORS, e.QuotaExceeded)):
         payload |= {"code": error.code, **error.data}
     if isinstance(error, e.RateLimited):
         payload["retry_after"] = error.data["retry_after"]
@@ -212,7 +212,7 @@ class ToolService:
             raise e.RewriteRefused("An interceptor turned a tool call into something else.")
         tool = self._named(params["name"])
         if tool is None:
-            raise e.UnknownTool(f"Unknown tool: {shown(params['name'])}.")
+            raise e.UnknownTool(f"Unknown tool: {truncated(params['name'])}.")
         caller: Caller = envelope.context.extensions[CALLER]
         return self._dispatcher.call(tool, params.get("arguments"), caller)
 

@@ -18,7 +18,7 @@ from folkmoot.operations.row import (
     Operation,
     Route,
     Who,
-    says,
+    describe,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +110,16 @@ class RoomMessage(Struct, frozen=True):
 
     room: Room
     seq: Annotated[int, Meta(description="The `seq` of the newest message.")]
+    talk: Annotated[
+        bool, Meta(description="Whether someone said or proposed something, so that it is unread.")
+    ]
+
+
+class RoomUnread(Struct, frozen=True):
+    """A room in which you have more unread mentions, or less that is unread."""
+
+    room: Room
+    change: Literal["mention", "read"]
 
 
 class RoomPresence(Struct, frozen=True):
@@ -256,6 +266,13 @@ ROOM_MESSAGE: Final = EventRow(
     "room/read",
     "guest",
 )
+ROOM_UNREAD: Final = EventRow(
+    "room.unread",
+    "You were mentioned in such a room, or have read it, on whichever device.",
+    RoomUnread,
+    "room/read",
+    "guest",
+)
 ROOM_PRESENCE: Final = EventRow(
     "room.presence", "Someone came into such a room, or left.", RoomPresence, "room/read", "guest"
 )
@@ -332,6 +349,7 @@ EVENTS: Final = (
     ROOM_MEMBERSHIP,
     ROOM_CHANGED,
     ROOM_MESSAGE,
+    ROOM_UNREAD,
     ROOM_PRESENCE,
     ROOM_PROPOSAL,
     ROOM_RIGHTS,
@@ -350,7 +368,9 @@ class FollowEvents(Arguments, frozen=True, kw_only=True):
     """Where to go on."""
 
     last_event_id: (
-        Annotated[str, says("Go on after the event with this id; `EventSource` sends it itself.")]
+        Annotated[
+            str, describe("Go on after the event with this id; `EventSource` sends it itself.")
+        ]
         | None
     ) = None
 

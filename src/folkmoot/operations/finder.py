@@ -17,7 +17,7 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
-    says,
+    describe,
 )
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ NO_PROJECTION: Final = "It stands for other tools, where few are listed."
 class FindTool(Arguments, frozen=True, kw_only=True):
     """The search for a tool."""
 
-    query: Annotated[str, says("What the tool should do, in a few words.")]
+    query: Annotated[str, describe("What the tool should do, in a few words.")]
     limit: Annotated[
         int,
-        says("Maximum number of tools to return. Default 10, max 50.", ge=1, le=MAX_TOOLS_FOUND),
+        describe(
+            "Maximum number of tools to return. Default 10, max 50.", ge=1, le=MAX_TOOLS_FOUND
+        ),
     ] = 10
 
 
@@ -50,8 +52,8 @@ class FoundTools(Struct, frozen=True):
 class CallFoundTool(Arguments, frozen=True, kw_only=True):
     """The tool to call, and its arguments."""
 
-    name: Annotated[str, says("The name of the tool.")]
-    arguments: Annotated[dict[str, Any], says("The arguments of the tool.")] = field(
+    name: Annotated[str, describe("The name of the tool.")]
+    arguments: Annotated[dict[str, Any], describe("The arguments of the tool.")] = field(
         default_factory=dict
     )
 

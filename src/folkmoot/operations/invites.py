@@ -19,8 +19,8 @@ from folkmoot.operations.row import (
     Operation,
     PageLimit,
     Route,
+    describe,
     operated,
-    says,
 )
 from folkmoot.rooms.model import OpenInvitation
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 FOR_PEOPLE: Final = Absent("Whom one has invited is for people to look after.")
-InviteId = Annotated[str, says("Which invitation, by its id in the list.", shown={"maxLength": 64})]
+InviteId = Annotated[
+    str, describe("Which invitation, by its id in the list.", schema={"maxLength": 64})
+]
 
 
 class ListInvites(Arguments, frozen=True, kw_only=True):
@@ -79,13 +81,13 @@ async def page(call: Call[ListInvites], by: str | None) -> OpenInvites:
 
 
 async def withdraw_my_invite(call: Call[OneInvite]) -> NoContent:
-    """Have an invitation of the caller's open nothing any more."""
+    """Withdraw an unused invitation of the caller's."""
     await call.services.accounts.withdraw_invite(call.arguments.invite, call.account.id)
     return NoContent()
 
 
 async def withdraw_invite(call: Call[OneInvite]) -> NoContent:
-    """Have any invitation open nothing any more."""
+    """Withdraw any unused invitation."""
     await call.services.accounts.withdraw_invite(call.arguments.invite)
     return NoContent()
 
@@ -95,7 +97,7 @@ WITHDRAW: Final[dict[str, Any]] = {
     "gives": NoContent,
     "effect": "destroys",
     "errors": (e.ArgumentInvalid, e.InviteNotOpen),
-    "commands": ("invites withdraw",),
+    "commands": ("invite withdraw",),
 }
 INVITES: Final = (
     Operation(
@@ -105,7 +107,7 @@ INVITES: Final = (
         scope="contacts",
         tool=FOR_PEOPLE,
         routes=(Route("GET", "/v1/me/invites", "listMyInvites", "List your open invitations"),),
-        commands=("invites",),
+        commands=("invite list",),
     ),
     Operation(
         name="folkmoot/withdraw_my_invite",
@@ -131,7 +133,7 @@ INVITES: Final = (
         handler=invites,
         needs=("accounts",),
         routes=(Route("GET", "/v1/invites", "listInvites", "List all open invitations"),),
-        commands=("invites",),
+        commands=("invite list",),
     ),
     operated(
         name="folkmoot/withdraw_invite",
@@ -153,7 +155,7 @@ INVITES: Final = (
 )
 
 
-OF_ROOMS_FOR_PEOPLE: Final = Absent("Whom a room waits for is for people to look after.")
+NOT_FOR_MODELS: Final = Absent("Invitations to a room are for people to look after.")
 
 
 class OneInvited(OneRoom, frozen=True, kw_only=True):
@@ -161,7 +163,7 @@ class OneInvited(OneRoom, frozen=True, kw_only=True):
 
     invited: Annotated[
         str,
-        says(
+        describe(
             "The handle, or the name of the guest, that was invited.", min_length=1, max_length=64
         ),
     ]
@@ -181,7 +183,7 @@ async def invitations(call: Call[OneRoom]) -> OpenInvitations:
 
 
 async def withdraw_room_invite(call: Call[OneInvited]) -> NoContent:
-    """Have an invitation open nothing any more."""
+    """Withdraw an unused invitation."""
     given = call.arguments
     await call.services.rooms.withdraw_invitation(call.visitor, given.room, given.invited)
     return NoContent()
@@ -190,17 +192,17 @@ async def withdraw_room_invite(call: Call[OneInvited]) -> NoContent:
 ROOM_INVITES: Final = (
     Operation(
         name="room/invitations",
-        description="List whom a room waits for. Owners see all of them; others see the guests "
+        description="List a room's open invitations. Owners see all of them; others see the guests "
         "that they invited.",
         handler=invitations,
         scope="rooms.manage",
-        tool=OF_ROOMS_FOR_PEOPLE,
+        tool=NOT_FOR_MODELS,
         routes=(
             Route(
                 "GET",
                 "/v1/rooms/{room}/invites",
                 id="listInvitations",
-                summary="List whom a room waits for",
+                summary="List a room's open invitations",
                 answer="The invitations.",
             ),
         ),
@@ -214,7 +216,7 @@ ROOM_INVITES: Final = (
         scope="rooms.manage",
         errors=(e.InviteNotOpen,),
         audit=AuditSpec("room.invitation_withdrawn", "invited", within="room"),
-        tool=OF_ROOMS_FOR_PEOPLE,
+        tool=NOT_FOR_MODELS,
         routes=(
             Route(
                 "DELETE",

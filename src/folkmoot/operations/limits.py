@@ -34,6 +34,8 @@ MAX_INVITE_DAYS: Final = 365
 """Days that an invite for a handle can be claimed."""
 MAX_OPERATOR_PAGE: Final = 200
 """People or rooms on one page for the operator."""
+MAX_BACKUPS_KEPT: Final = 7
+"""Backups that the hub keeps in its data folder; making one more removes the oldest."""
 MAX_AUDIT_LINES: Final = 500
 """Lines of the audit log in one answer."""
 MAX_SERVER_TEXT: Final = 64 * 1024
@@ -66,6 +68,10 @@ MAX_READ_SECONDS: Final = 55
 """The longest that a call waits for messages, like that of the mailbox."""
 MAX_MESSAGES_READ: Final = 100
 """Messages in one answer."""
+MAX_SEARCH: Final = 200
+"""Characters that are searched for in a room."""
+MAX_MESSAGES_SEARCHED: Final = 5_000
+"""Messages that one search looks through."""
 MAX_MESSAGES_SCANNED: Final = 1_000
 """Messages that one call looks through for the kinds it wants."""
 MAX_MESSAGES_BYTES: Final = 262_144

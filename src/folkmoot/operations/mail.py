@@ -20,7 +20,7 @@ from folkmoot.mail.model import (
     Sent,
     Thread,
 )
-from folkmoot.operations.call import patiently
+from folkmoot.operations.call import wait_unless_left
 from folkmoot.operations.limits import MAX_SENDERS_NAMED
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try
 from folkmoot.operations.row import (
@@ -31,7 +31,7 @@ from folkmoot.operations.row import (
     Operation,
     OperationLimit,
     Route,
-    says,
+    describe,
 )
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ APP_META: Final = {
 """What a host may know of the app before it shows it: it loads nothing, and would like to copy."""
 
 MessagesLimit = Annotated[
-    int, says("Maximum number of messages to return. Default 50, max 100.", ge=1, le=100)
+    int, describe("Maximum number of messages to return. Default 50, max 100.", ge=1, le=100)
 ]
-Peek = Annotated[bool, says("If true, the returned messages stay unread. Default false.")]
+Peek = Annotated[bool, describe("If true, the returned messages stay unread. Default false.")]
 IdempotencyKey = Annotated[
     str,
-    says(
+    describe(
         "A key of your own for this message, such as a UUID. If no answer arrives, call again with "
         "the same key: within 24 hours that returns the first message and sends nothing twice.",
-        shown={"minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
+        schema={"minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
     ),
 ]
 
@@ -68,9 +68,9 @@ IdempotencyKey = Annotated[
 class DescribedPayload(EncryptedPayload, frozen=True, gc=False, forbid_unknown_fields=True):
     """What a client encrypted by itself, with what the specification says of its members."""
 
-    ciphertext: Annotated[str, says("Base64-encoded NaCl box ciphertext")]
-    nonce: Annotated[str, says("Base64-encoded 24-byte nonce")]
-    sender_public_key: Annotated[str, says("Base64-encoded sender public key")]
+    ciphertext: Annotated[str, describe("Base64-encoded NaCl box ciphertext")]
+    nonce: Annotated[str, describe("Base64-encoded 24-byte nonce")]
+    sender_public_key: Annotated[str, describe("Base64-encoded sender public key")]
 
 
 class Send(Arguments, frozen=True, kw_only=True):
@@ -79,11 +79,11 @@ class Send(Arguments, frozen=True, kw_only=True):
     __exactly_one__ = ("body", "encrypted_payload")
     __uuids__ = ("reply_to",)
 
-    to: Annotated[str, says("Recipient handle (without @ prefix)")]
+    to: Annotated[str, describe("Recipient handle (without @ prefix)")]
     body: (
         Annotated[
             str,
-            says(
+            describe(
                 "Plaintext message body. Server will encrypt using server-side keys. Mutually "
                 "exclusive with encrypted_payload."
             ),
@@ -93,12 +93,12 @@ class Send(Arguments, frozen=True, kw_only=True):
     encrypted_payload: (
         Annotated[
             DescribedPayload,
-            says("Pre-encrypted payload for E2E encryption. Mutually exclusive with body."),
+            describe("Pre-encrypted payload for E2E encryption. Mutually exclusive with body."),
         ]
         | None
     ) = None
-    priority: Annotated[Priority, says("Message priority. Defaults to normal.")] = "normal"
-    reply_to: Annotated[str, says("Message ID this is a reply to (UUID)")] | None = None
+    priority: Annotated[Priority, describe("Message priority. Defaults to normal.")] = "normal"
+    reply_to: Annotated[str, describe("Message ID this is a reply to (UUID)")] | None = None
     idempotency_key: IdempotencyKey | None = None
 
 
@@ -113,10 +113,10 @@ class Reply(Arguments, frozen=True, kw_only=True):
     __exactly_one__ = ("body", "encrypted_payload")
     __uuids__ = ("message_id",)
 
-    message_id: Annotated[str, says("The UUID of the message to reply to")]
-    body: Annotated[str, says("Plaintext reply body (server encrypts)")] | None = None
+    message_id: Annotated[str, describe("The UUID of the message to reply to")]
+    body: Annotated[str, describe("Plaintext reply body (server encrypts)")] | None = None
     encrypted_payload: (
-        Annotated[EncryptedPayload, says("Pre-encrypted payload for E2E encryption")] | None
+        Annotated[EncryptedPayload, describe("Pre-encrypted payload for E2E encryption")] | None
     ) = None
     priority: Priority = "normal"
     idempotency_key: IdempotencyKey | None = None
@@ -125,7 +125,7 @@ class Reply(Arguments, frozen=True, kw_only=True):
 async def reply(call: Call[Reply]) -> Sent:
     """Answer a message in its thread."""
     mail = call.services.mail
-    whole = await mail.whole_id(call.account, call.arguments.message_id)
+    whole = await mail.resolve_id_prefix(call.account, call.arguments.message_id)
     return await mail.reply(call.account, **asdict(replace(call.arguments, message_id=whole)))
 
 
@@ -137,7 +137,7 @@ class ReadInbox(Arguments, frozen=True, kw_only=True):
     thread_id: (
         Annotated[
             str,
-            says(
+            describe(
                 "Filter to a specific thread (UUID). If omitted, returns messages across all "
                 "threads."
             ),
@@ -146,13 +146,14 @@ class ReadInbox(Arguments, frozen=True, kw_only=True):
     ) = None
     limit: MessagesLimit = 50
     before: (
-        Annotated[int, says("Return messages before this epoch timestamp (for pagination).")] | None
+        Annotated[int, describe("Return messages before this epoch timestamp (for pagination).")]
+        | None
     ) = None
     cursor: Cursor | None = None
     peek: Peek = False
     wait: Annotated[
         int,
-        says(
+        describe(
             "Wait up to this many seconds for a new message instead of polling. Returns as soon as "
             "one arrives. Default 0, max 55.",
             ge=0,
@@ -171,7 +172,7 @@ class Messages(Struct, frozen=True):
 async def inbox(call: Call[ReadInbox]) -> Messages:
     """Recent messages; they count as read once the answer has arrived."""
     reading = call.services.mail.inbox(call.account, **asdict(call.arguments))
-    page = await (patiently(call.caller, reading) if call.arguments.wait else reading)
+    page = await (wait_unless_left(call.caller, reading) if call.arguments.wait else reading)
     return Messages(*deliver_page(call, page or MailPage([])))
 
 
@@ -187,7 +188,9 @@ class DeleteMessage(Arguments, frozen=True, kw_only=True):
 
     __uuids__ = ("message_id",)
 
-    message_id: Annotated[str, says("The UUID of the message to delete, or how it begins")]
+    message_id: Annotated[
+        str, describe("The UUID of the message to delete, or its first characters")
+    ]
 
 
 class MessageDeleted(Struct, frozen=True):
@@ -200,7 +203,7 @@ class MessageDeleted(Struct, frozen=True):
 async def delete_message(call: Call[DeleteMessage]) -> MessageDeleted:
     """Remove the caller's copy of a message."""
     mail = call.services.mail
-    message_id = await mail.whole_id(call.account, call.arguments.message_id)
+    message_id = await mail.resolve_id_prefix(call.account, call.arguments.message_id)
     await mail.delete_message(call.account, message_id)
     return MessageDeleted(message_id, "Message deleted.")
 
@@ -344,7 +347,7 @@ MESSAGES = (
                 "Delete your copy of a message",
             ),
         ),
-        commands=("delete",),
+        commands=("mail delete",),
     ),
 )
 

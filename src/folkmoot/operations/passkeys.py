@@ -19,8 +19,8 @@ from folkmoot.operations.row import (
     NoContent,
     Nothing,
     Route,
+    describe,
     on_pages,
-    says,
     view_of,
 )
 from folkmoot.operations.sessions import SignedInView, check_page
@@ -35,20 +35,20 @@ SIGN_IN: Final = "/v1/session/passkey"
 class PasskeyChallenge(Struct, frozen=True, kw_only=True):
     """What a browser is to have signed."""
 
-    ticket: Annotated[str, says("To be given back with the answer. It works once.")]
+    ticket: Annotated[str, describe("To be given back with the answer. It works once.")]
     options: Annotated[
         dict[str, Any],
-        says("For `PublicKeyCredential.parseCreationOptionsFromJSON`, or `parseRequest…`."),
+        describe("For `PublicKeyCredential.parseCreationOptionsFromJSON`, or `parseRequest…`."),
     ]
 
 
 class PasskeyAnswer(Arguments, frozen=True, kw_only=True):
     """What the browser answers."""
 
-    ticket: Annotated[str, says("The ticket.", min_length=1, max_length=MAX_PASSKEY_TICKET)]
+    ticket: Annotated[str, describe("The ticket.", min_length=1, max_length=MAX_PASSKEY_TICKET)]
     credential: Annotated[
         str,
-        says(
+        describe(
             "What `PublicKeyCredential.toJSON()` gives, as JSON text.",
             min_length=1,
             max_length=MAX_PASSKEY_ANSWER,
@@ -59,17 +59,17 @@ class PasskeyAnswer(Arguments, frozen=True, kw_only=True):
 class PasskeyView(Struct, frozen=True, kw_only=True):
     """A passkey as its owner sees it."""
 
-    id: Annotated[str, says("What it is renamed and removed by.")]
-    name: Annotated[str, says("What its owner calls it.")]
-    rp_id: Annotated[str, says("The name of the hub that it works at.")]
-    created_at: Annotated[int, says("When it was added, in seconds since 1970.")]
-    used_at: Annotated[int | None, says("When it was used last; null for not yet.")]
+    id: Annotated[str, describe("What it is renamed and removed by.")]
+    name: Annotated[str, describe("What its owner calls it.")]
+    rp_id: Annotated[str, describe("The name of the hub that it works at.")]
+    created_at: Annotated[int, describe("When it was added, in seconds since 1970.")]
+    used_at: Annotated[int | None, describe("When it was used last; null for not yet.")]
 
 
 class PasskeyList(Struct, frozen=True):
     """The passkeys of an account."""
 
-    passkeys: Annotated[list[PasskeyView], says("The oldest first.")]
+    passkeys: Annotated[list[PasskeyView], describe("The oldest first.")]
 
 
 async def passkeys(call: Call[Nothing]) -> PasskeyList:
@@ -91,7 +91,9 @@ class NewPasskey(PasskeyAnswer, frozen=True, kw_only=True):
 
     name: Annotated[
         str,
-        says("What to call it. Without a name, it is called as the browser.", max_length=MAX_LABEL),
+        describe(
+            "What to call it. Without a name, it is called as the browser.", max_length=MAX_LABEL
+        ),
     ] = ""
 
 
@@ -112,8 +114,8 @@ async def add(call: Call[NewPasskey]) -> PasskeyView:
 class RenamePasskey(Arguments, frozen=True, kw_only=True):
     """Another name for a passkey."""
 
-    passkey: Annotated[str, says("The id of the passkey.", shown={"maxLength": 64})]
-    name: Annotated[str, says("What to call it.", min_length=1, max_length=MAX_LABEL)]
+    passkey: Annotated[str, describe("The id of the passkey.", schema={"maxLength": 64})]
+    name: Annotated[str, describe("What to call it.", min_length=1, max_length=MAX_LABEL)]
 
 
 async def rename(call: Call[RenamePasskey]) -> PasskeyView:
@@ -126,10 +128,10 @@ async def rename(call: Call[RenamePasskey]) -> PasskeyView:
 class RemovePasskey(Arguments, frozen=True, kw_only=True):
     """A passkey to be removed."""
 
-    passkey: Annotated[str, says("The id of the passkey.", shown={"maxLength": 64})]
+    passkey: Annotated[str, describe("The id of the passkey.", schema={"maxLength": 64})]
     token: Annotated[
         str,
-        says(
+        describe(
             "For the last passkey: a token of your account, or its recovery code.", max_length=200
         ),
     ] = ""
@@ -163,8 +165,8 @@ async def sign_in(call: Call[PasskeyAnswer]) -> SignedInView:
 class Presence(Arguments, frozen=True, kw_only=True):
     """What a person is to sign with their passkey: a call of an operation, as they will make it."""
 
-    operation: Annotated[str, says("The name of the operation.", min_length=1, max_length=64)]
-    arguments: Annotated[dict[str, Any], says("Its arguments.")] = field(default_factory=dict)
+    operation: Annotated[str, describe("The name of the operation.", min_length=1, max_length=64)]
+    arguments: Annotated[dict[str, Any], describe("Its arguments.")] = field(default_factory=dict)
 
 
 async def begin_presence(call: Call[Presence]) -> PasskeyChallenge:
@@ -178,10 +180,12 @@ async def begin_presence(call: Call[Presence]) -> PasskeyChallenge:
 
 SignedTicket = Annotated[
     str,
-    says("The ticket of `folkmoot/begin_presence` for this call.", max_length=MAX_PASSKEY_TICKET),
+    describe(
+        "The ticket of `folkmoot/begin_presence` for this call.", max_length=MAX_PASSKEY_TICKET
+    ),
 ]
 SignedAnswer = Annotated[
-    str, says("What the browser's passkey signed for it.", max_length=MAX_PASSKEY_ANSWER)
+    str, describe("What the browser's passkey signed for it.", max_length=MAX_PASSKEY_ANSWER)
 ]
 
 

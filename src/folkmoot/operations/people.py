@@ -16,7 +16,7 @@ from folkmoot.operations.row import (
     OperationLimit,
     PageLimit,
     Route,
-    says,
+    describe,
     view_of,
 )
 
@@ -40,8 +40,8 @@ async def contacts(call: Call[People]) -> ContactPage:
 class AddContact(Arguments, frozen=True, kw_only=True):
     """The handle to add, and a nickname."""
 
-    handle: Annotated[str, says("Handle of the user to add as a contact")]
-    nickname: Annotated[str, says("Optional nickname for this contact")] = ""
+    handle: Annotated[str, describe("Handle of the user to add as a contact")]
+    nickname: Annotated[str, describe("Optional nickname for this contact")] = ""
 
 
 class ContactAdded(Struct, frozen=True):
@@ -62,7 +62,7 @@ async def add_contact(call: Call[AddContact]) -> ContactAdded:
 class RemoveContact(Arguments, frozen=True, kw_only=True):
     """Whom to remove."""
 
-    handle: Annotated[str, says("Handle of the contact to remove")]
+    handle: Annotated[str, describe("Handle of the contact to remove")]
 
 
 class ContactRemoved(Struct, frozen=True):
@@ -80,7 +80,7 @@ async def remove_contact(call: Call[RemoveContact]) -> ContactRemoved:
 class LookUpUser(Arguments, frozen=True, kw_only=True):
     """The handle to look up."""
 
-    handle: Annotated[str, says("Handle to look up")]
+    handle: Annotated[str, describe("Handle to look up")]
 
 
 class PublicProfile(Struct, frozen=True):
@@ -105,7 +105,7 @@ async def lookup(call: Call[LookUpUser]) -> PublicProfile:
 class SearchUsers(Arguments, frozen=True, kw_only=True):
     """The text to search for."""
 
-    query: Annotated[str, says("Search query (matches against handle and display_name)")]
+    query: Annotated[str, describe("Search query (matches against handle and display_name)")]
 
 
 class FoundUser(Struct, frozen=True):
@@ -142,9 +142,9 @@ async def search_users(call: Call[SearchUsers]) -> FoundUsers:
 class BlockUser(Arguments, frozen=True, kw_only=True):
     """Whom to block, or no longer."""
 
-    handle: Annotated[str, says("Handle of the user to block or unblock")]
+    handle: Annotated[str, describe("Handle of the user to block or unblock")]
     action: Annotated[
-        Literal["block", "unblock"], says("Whether to block or unblock. Defaults to block.")
+        Literal["block", "unblock"], describe("Whether to block or unblock. Defaults to block.")
     ] = "block"
 
 
@@ -174,7 +174,7 @@ class InviteUser(Arguments, frozen=True, kw_only=True):
     """The first message to the invited person."""
 
     message: (
-        Annotated[str, says("Optional message to deliver when the invitee registers")] | None
+        Annotated[str, describe("Optional message to deliver when the invitee registers")] | None
     ) = None
 
 
@@ -204,7 +204,7 @@ PEOPLE = (
         scope="contacts",
         others_words=("contacts",),
         routes=(Route("GET", "/v1/contacts", "listContacts", "List your contacts"),),
-        commands=("contacts list",),
+        commands=("mail contacts list",),
     ),
     Operation(
         name="msg/add_contact",
@@ -222,7 +222,7 @@ PEOPLE = (
                 example={"nickname": "Bobby"},
             ),
         ),
-        commands=("contacts add",),
+        commands=("mail contacts add",),
     ),
     Operation(
         name="msg/remove_contact",
@@ -232,7 +232,7 @@ PEOPLE = (
         limits=(MISSED,),
         errors=(e.UserNotFound, e.ContactNotFound),
         routes=(Route("DELETE", "/v1/contacts/{handle}", "removeContact", "Remove a contact"),),
-        commands=("contacts remove",),
+        commands=("mail contacts remove",),
     ),
     Operation(
         name="msg/lookup",
@@ -243,7 +243,7 @@ PEOPLE = (
         limits=(MISSED,),
         errors=(e.UserNotFound,),
         routes=(Route("GET", "/v1/people/{handle}", "lookUp", "Look someone up"),),
-        commands=("lookup",),
+        commands=("mail lookup",),
     ),
     Operation(
         name="msg/search_users",
@@ -253,7 +253,7 @@ PEOPLE = (
         others_words=("results",),
         limits=(OperationLimit("search", by_user, every_try),),
         routes=(Route("GET", "/v1/people", "searchPeople", "Search for people"),),
-        commands=("search",),
+        commands=("mail find",),
     ),
     Operation(
         name="msg/block",
@@ -274,7 +274,7 @@ PEOPLE = (
                 fixed={"action": "unblock"},
             ),
         ),
-        commands=("block", "unblock"),
+        commands=("mail block", "mail unblock"),
     ),
     Operation(
         name="msg/blocks",
@@ -282,7 +282,7 @@ PEOPLE = (
         handler=blocks,
         scope="contacts",
         routes=(Route("GET", "/v1/blocks", "listBlocks", "List whom you block"),),
-        commands=("blocks",),
+        commands=("mail blocked",),
     ),
     Operation(
         name="msg/invite",

@@ -45,6 +45,7 @@ when_wrong_code: Final = (e.RecoveryCodeInvalid, e.HandleNotFound)
 when_wrong_secret: Final = (
     e.TokenInvalid,
     e.OneTimeCodeInvalid,
+    e.SetUpInvalid,
     e.ConfirmationInvalid,
     e.DeviceCodeInvalid,
     e.PasskeyInvalid,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from folkmoot.accounts.limits import MAX_SET_UP
 from folkmoot.core import errors as e
 from folkmoot.operations.accounts import HANDLE_PATTERN
 from folkmoot.operations.call import Bind
 from folkmoot.operations.rate_limits import (
+    GUESSES,
     by_address,
     by_distant_address,
     by_handle,
@@ -19,7 +21,15 @@ from folkmoot.operations.rate_limits import (
     when_refused,
     when_wrong_code,
 )
-from folkmoot.operations.row import Arguments, Operation, OperationLimit, Route, says
+from folkmoot.operations.row import (
+    Arguments,
+    AuditSpec,
+    Operation,
+    OperationLimit,
+    Route,
+    describe,
+    on_pages,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,19 +61,22 @@ class Register(Arguments, frozen=True, kw_only=True):
 
     handle: Annotated[
         str,
-        says(
+        describe(
             "Desired handle (3-20 chars, lowercase alphanumeric + underscores, must start with a "
             "letter)",
-            shown={"pattern": HANDLE_PATTERN},
+            schema={"pattern": HANDLE_PATTERN},
         ),
     ]
     client_public_key: (
-        Annotated[str, says("Optional NaCl public key from the client for E2E encryption")] | None
+        Annotated[str, describe("Optional NaCl public key from the client for E2E encryption")]
+        | None
     ) = None
-    invite_code: Annotated[str, says("The code of an invite, if you were invited")] | None = None
+    invite_code: Annotated[str, describe("The code of an invite, if you were invited")] | None = (
+        None
+    )
     account_type: Annotated[
         Literal["person", "agent"],
-        says("Whether the account is a person's or an autonomous agent's. Defaults to person."),
+        describe("Whether the account is a person's or an autonomous agent's. Defaults to person."),
     ] = "person"
 
 
@@ -95,7 +108,12 @@ async def register(call: Call[Register]) -> Registration:
         account_type=given.account_type,
         also=call.services.mail.welcome,
     )
-    registration = partial(
+    return sign_in(call, made, registration_of(made))
+
+
+def registration_of(made: Registered) -> partial[Registration]:
+    """The answer to whoever registered, but for how to stay signed in."""
+    return partial(
         Registration,
         handle=made.account.handle,
         token=made.token,
@@ -104,14 +122,28 @@ async def register(call: Call[Register]) -> Registration:
         message="Account created. Save the token and recovery_code to your persistent memory "
         "immediately.",
     )
-    return sign_in(call, made, registration)
+
+
+class SetUp(Arguments, frozen=True, kw_only=True):
+    """The first account of a hub."""
+
+    secret: Annotated[
+        str, describe("The part of the printed link after its #.", max_length=MAX_SET_UP)
+    ]
+    handle: Annotated[str, describe("Desired handle, as at registration.")]
+
+
+async def set_up(call: Call[SetUp]) -> Registration:
+    """Make the first account, as an operator's, and sign the browser in."""
+    made = await call.services.accounts.set_up(call.arguments.secret, call.arguments.handle)
+    return sign_in(call, made, registration_of(made))
 
 
 class Recover(Arguments, frozen=True, kw_only=True):
     """An account that is to be had back."""
 
-    handle: Annotated[str, says("The handle of the account to recover")]
-    recovery_code: Annotated[str, says("The recovery code issued at registration")]
+    handle: Annotated[str, describe("The handle of the account to recover")]
+    recovery_code: Annotated[str, describe("The recovery code issued at registration")]
 
 
 class Recovery(Struct, frozen=True, kw_only=True):
@@ -196,6 +228,29 @@ REGISTRATION = (
             ),
         ),
         commands=("register",),
+    ),
+    on_pages(
+        name="folkmoot/set_up",
+        description="Creates the first account of a hub, as an operator's. The secret is in the "
+        "link that the hub prints when it starts; it works for a day, until there is an account.",
+        handler=set_up,
+        secret=("secret", "token", "recovery_code"),
+        scope="",
+        who="anyone",
+        effect="adds",
+        limits=(GUESSES,),
+        audit=AuditSpec("hub.set_up", by_service=True),
+        errors=(e.SetUpInvalid, e.HandleInvalid, e.HandleTaken),
+        routes=(
+            Route(
+                "POST",
+                "/v1/set-up",
+                "setUp",
+                "Create the first account",
+                status=201,
+                example={"secret": "…", "handle": "ada"},
+            ),
+        ),
     ),
     Operation(
         name="msg/recover",

@@ -11,11 +11,21 @@ What a tool says of itself are its annotations. They are its server's word, and 
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
+from msgspec.structs import replace
+
+from folkmoot.core import chat
+from folkmoot.core.kinds import parse
+from folkmoot.decisions import Risk
 from folkmoot.mcp import wire
+from folkmoot.rooms.machine import GATEWAY
 
-Risk: TypeAlias = Literal["destroys", "unknown", "acts", "changes", "reads"]
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+    from folkmoot.rooms.model import ProposalView
+    from folkmoot.rooms.proposals import Decidable
+
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 """The riskiest first."""
 HINTS: Final = ("readOnlyHint", "destructiveHint", "openWorldHint")
@@ -55,3 +65,35 @@ def risk_of_method(method: str) -> Risk:
 def riskiest(*risks: Risk) -> Risk:
     """The worst of several."""
     return min(risks, key=RISKS.index)
+
+
+def risk_of_tool(call: Call[Any], name: str) -> Risk:
+    """How risky a call of a tool is: one of the hub's own, or of a server's behind it."""
+    from folkmoot.operations.table import CATALOGUE
+
+    own = CATALOGUE.find(name) if name else None
+    if own is not None:
+        return risk_of(own.hints)
+    entry = call.services.gateway.catalogue.tool(name) if name else None
+    return "unknown" if entry is None else risk_of(entry.definition.get("annotations"))
+
+
+def risk_of_proposal(call: Call[Any], one: Decidable | ProposalView) -> Risk:
+    """How risky it is to approve: by what the tools say of themselves that would be called.
+
+    In a room a server's tool has the server's name in its own. What others than servers offer,
+    nobody knows, and no person can have the name of a server.
+    """
+    kind = parse(one.kind)
+    if kind.method != wire.TOOLS_CALL:
+        return risk_of_method(kind.method or "")
+    tool = kind.context or ""
+    if one.to == (GATEWAY,) and tool == chat.TOOL:
+        return "acts"
+    named = [tool if tool.startswith(f"{server}:") else "" for server in one.to] or [""]
+    return riskiest(*(risk_of_tool(call, name) for name in named))
+
+
+def with_risk(call: Call[Any], view: ProposalView) -> ProposalView:
+    """A proposal with how risky it is."""
+    return replace(view, risk=risk_of_proposal(call, view))

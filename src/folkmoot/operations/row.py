@@ -66,18 +66,18 @@ class NoContent(Struct, frozen=True):
     """An answer that has no content: status 204."""
 
 
-def says(description: str, *, shown: dict[str, Any] | None = None, **bounds: Any) -> Meta:
+def describe(description: str, *, schema: dict[str, Any] | None = None, **bounds: Any) -> Meta:
     """The description of an argument, and its bounds.
 
-    What is only `shown` in the schema is checked by the service, which has better words for it.
+    What is only in the `schema` is checked by the service, which has better words for it.
     """
-    return Meta(description=description, extra_json_schema=shown, **bounds)
+    return Meta(description=description, extra_json_schema=schema, **bounds)
 
 
 PageLimit = Annotated[
-    int, says("Maximum number of entries to return. Default 100, max 100.", ge=1, le=100)
+    int, describe("Maximum number of entries to return. Default 100, max 100.", ge=1, le=100)
 ]
-Cursor = Annotated[str, says("Continue where an earlier answer ended: its next_cursor.")]
+Cursor = Annotated[str, describe("Continue where an earlier answer ended: its next_cursor.")]
 
 
 NOT_SAID: Any = None
@@ -129,7 +129,7 @@ class Route(Struct, frozen=True):
     """The argument that is the whole body, byte for byte."""
     headers: dict[str, str] = {}
     """Arguments that a header gives, by the header's name in lower case."""
-    answer: str = "What came of it."
+    answer: str = "The result."
     """What the document says of the answer."""
     media: str = ""
     """The media type of an answer that is a file."""
@@ -347,6 +347,6 @@ operated = partial(
     tool=Absent("Operating a hub is for people and their programs, not for models."),
 )
 
-Handle = Annotated[str, says("Whose account, by its handle (without @ prefix).")]
-After = Annotated[str, says("Continue where an earlier answer ended: its `next`.")]
-Reason = Annotated[str, says("Why, for the audit log.", max_length=500)]
+Handle = Annotated[str, describe("Whose account, by its handle (without @ prefix).")]
+After = Annotated[str, describe("Continue where an earlier answer ended: its `next`.")]
+Reason = Annotated[str, describe("Why, for the audit log.", max_length=500)]

@@ -35,15 +35,15 @@ def check_scope(text: str) -> str:
         if word == ALL:
             continue
         if name not in NAMES:
-            raise refused(f"There is no scope {shown(name)}. Scopes: {', '.join(NAMES)}, {ALL}.")
+            raise refused(f"There is no scope {quoted(name)}. Scopes: {', '.join(NAMES)}, {ALL}.")
         if colon and not NAMES[name].about:
-            raise refused(f"The scope {name} takes no name: leave out {shown(':' + about)}.")
+            raise refused(f"The scope {name} takes no name: leave out {quoted(':' + about)}.")
         if colon and ABOUT.fullmatch(about) is None:
-            raise refused(f"{shown(word)} must name a {NAMES[name].about} after the colon.")
+            raise refused(f"{quoted(word)} must name a {NAMES[name].about} after the colon.")
     return scope(text).text
 
 
-def shown(word: str) -> str:
+def quoted(word: str) -> str:
     """A word as a refusal repeats it: short and printable."""
     return repr(word if len(word) <= 64 else f"{word[:64]}…")
 

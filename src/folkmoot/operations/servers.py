@@ -19,7 +19,7 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
-    says,
+    describe,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ShowMine(Arguments, frozen=True, kw_only=True):
     """Which server, and after which of its tools."""
 
     namespace: Namespace
-    after: Annotated[str, says("Continue where an earlier answer ended: its `next`.")] = ""
+    after: Annotated[str, describe("Continue where an earlier answer ended: its `next`.")] = ""
 
 
 class MyTools(Struct, frozen=True, kw_only=True):
@@ -80,12 +80,12 @@ class MyTools(Struct, frozen=True, kw_only=True):
 class TryTool(Arguments, frozen=True, kw_only=True):
     """The tool and its arguments."""
 
-    name: Annotated[str, says("The tool, by its canonical name, such as files:read.")]
-    arguments: Annotated[dict[str, Any], says("The arguments of the tool.")] = field(
+    name: Annotated[str, describe("The tool, by its canonical name, such as files:read.")]
+    arguments: Annotated[dict[str, Any], describe("The arguments of the tool.")] = field(
         default_factory=dict
     )
     era: Annotated[
-        Literal["stateless", "handshake"], says("The era of MCP that the call is made in.")
+        Literal["stateless", "handshake"], describe("The era of MCP that the call is made in.")
     ] = "stateless"
 
 

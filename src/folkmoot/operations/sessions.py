@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from folkmoot.accounts.model import Policy
 from folkmoot.core import errors as e
-from folkmoot.core.scopes import ALL, OPERATE
+from folkmoot.core.scopes import OPERATE, OPERATING
 from folkmoot.operations.call import Bind
 from folkmoot.operations.operator.people import find
 from folkmoot.operations.rate_limits import GUESSES
@@ -24,8 +24,8 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
+    describe,
     on_pages,
-    says,
 )
 
 if TYPE_CHECKING:
@@ -40,21 +40,24 @@ OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
 class BrowserSession(Struct, frozen=True, kw_only=True):
     """Who is signed in in a browser; nobody where `handle` is null."""
 
-    handle: Annotated[str | None, says("The account that is signed in; null for none.")]
-    display_name: Annotated[str | None, says("Its name.")]
+    handle: Annotated[str | None, describe("The account that is signed in; null for none.")]
+    display_name: Annotated[str | None, describe("Its name.")]
     expires_at: Annotated[
-        int | None, says("When the session ends unless it is used, in seconds since 1970.")
+        int | None, describe("When the session ends unless it is used, in seconds since 1970.")
     ]
     scope: Annotated[
-        str | None, says("What the session may do: `*`, or scopes such as `mail.read operate`.")
+        str | None, describe("What the session may do: `*`, or scopes such as `mail.read operate`.")
     ]
-    guest: Annotated[str | None, says("The name of a guest, who has no account; null for none.")]
-    room: Annotated[str | None, says("The one room that the guest is in.")]
+    guest: Annotated[
+        str | None, describe("The name of a guest, who has no account; null for none.")
+    ]
+    room: Annotated[str | None, describe("The one room that the guest is in.")]
     registration: Annotated[
-        Policy, says("Who may register: everyone, those who were invited, or nobody.")
+        Policy, describe("Who may register: everyone, those who were invited, or nobody.")
     ]
     company: Annotated[
-        str | None, says("What a company's people sign in with at `/sign-in/oidc`; null for none.")
+        str | None,
+        describe("What a company's people sign in with at `/sign-in/oidc`; null for none."),
     ]
 
 
@@ -92,14 +95,14 @@ async def session(call: Call[Nothing]) -> BrowserSession:
 class SignIn(Arguments, frozen=True, kw_only=True):
     """A token, for a session."""
 
-    token: Annotated[str, says("The account's token.", min_length=1, max_length=200)]
+    token: Annotated[str, describe("The account's token.", min_length=1, max_length=200)]
 
 
 class SignedInView(Struct, frozen=True, kw_only=True):
     """A browser that is signed in."""
 
-    handle: Annotated[str, says("The account.")]
-    display_name: Annotated[str, says("Its name.")]
+    handle: Annotated[str, describe("The account.")]
+    display_name: Annotated[str, describe("Its name.")]
 
 
 async def sign_in(call: Call[SignIn]) -> SignedInView:
@@ -116,7 +119,7 @@ async def sign_in(call: Call[SignIn]) -> SignedInView:
 class UseCode(Arguments, frozen=True, kw_only=True):
     """A one-time code, for a session."""
 
-    code: Annotated[str, says("The code of the link.", min_length=1, max_length=200)]
+    code: Annotated[str, describe("The code of the link.", min_length=1, max_length=200)]
 
 
 async def use_code(call: Call[UseCode]) -> SignedInView:
@@ -139,9 +142,9 @@ async def sign_out(call: Call[Nothing]) -> NoContent:
 class CreatedCode(Struct, frozen=True, kw_only=True):
     """A code that opens one session."""
 
-    code: Annotated[str, says("The code. It is not shown again.")]
-    expires_at: Annotated[int, says("When it can no longer be used, in seconds since 1970.")]
-    url: Annotated[str, says("The page that uses it. Open it in the browser to be signed in.")]
+    code: Annotated[str, describe("The code. It is not shown again.")]
+    expires_at: Annotated[int, describe("When it can no longer be used, in seconds since 1970.")]
+    url: Annotated[str, describe("The page that uses it. Open it in the browser to be signed in.")]
 
 
 async def create_code(call: Call[Nothing]) -> CreatedCode:
@@ -156,8 +159,8 @@ async def create_code(call: Call[Nothing]) -> CreatedCode:
 class CodeFor(Arguments, frozen=True, kw_only=True):
     """The handle whose browser is to be signed in."""
 
-    handle: Annotated[str, says("Whose account it opens.")]
-    operate: Annotated[bool, says("Whether the session may run the hub too.")] = False
+    handle: Annotated[str, describe("Whose account it opens.")]
+    operate: Annotated[bool, describe("Whether the session may run the hub too.")] = False
 
 
 async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
@@ -167,7 +170,7 @@ async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
     if account.suspended_at is not None:
         raise e.CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
     operate = call.arguments.operate
-    scope = f"{ALL} {OPERATE}" if operate else ""
+    scope = OPERATING if operate else ""
     made = await services.accounts.browsers.create_code(account, scope=scope)
     url = sign_in_url(services.url, made.code, "/" if operate else "")
     return CreatedCode(code=made.code, expires_at=made.expires_at, url=url)

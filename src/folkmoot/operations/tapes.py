@@ -24,7 +24,7 @@ from folkmoot.operations.row import (
     Operation,
     PageLimit,
     Route,
-    says,
+    describe,
 )
 from folkmoot.proxy.tape_views import TapeAnswer, TapeCall, TapeMessage, TapeRow
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 PATH: Final = "/v1/tapes"
 MEDIA: Final = "application/octet-stream"
 READ: Final = "tape.read"
-Name = Annotated[str, says("The name of the tape.", min_length=1, max_length=128)]
+Name = Annotated[str, describe("The name of the tape.", min_length=1, max_length=128)]
 Place = Annotated[
     str,
-    says(
+    describe(
         "Where the tape is, as the list tells it; left out, the hub's own folder.",
         pattern="^[0-9a-f]{12}$",
     ),
 ]
-Words = Annotated[str, says("May stand anywhere, unless a * says where.", max_length=128)]
+Words = Annotated[str, describe("May stand anywhere, unless a * says where.", max_length=128)]
 NO_TOOL: Final = Absent("Operating a hub is for people and their programs, not for models.")
 NO_COMMAND: Final = Absent(
     "'folkmoot tape' reads the files themselves: also those of a proxy, and with no hub running."
@@ -77,22 +77,22 @@ class ReadTimeline(ReadTape, frozen=True, kw_only=True):
     before: (
         Annotated[
             str,
-            says("Messages before this place: the previous_cursor of an earlier answer."),
+            describe("Messages before this place: the previous_cursor of an earlier answer."),
         ]
         | None
     ) = None
-    last: Annotated[bool, says("Whether to begin with the last messages.")] = False
+    last: Annotated[bool, describe("Whether to begin with the last messages.")] = False
     method: Words | None = None
     name: Words | None = None
     direction: (
         Annotated[
-            Literal["client_to_server", "server_to_client"], says("Messages of one side only.")
+            Literal["client_to_server", "server_to_client"], describe("Messages of one side only.")
         ]
         | None
     ) = None
-    text: Annotated[str, says("Messages that contain this text.", max_length=200)] | None = None
+    text: Annotated[str, describe("Messages that contain this text.", max_length=200)] | None = None
     errors: Annotated[
-        bool, says("Whether only errors, failed tools and blocked messages are wanted.")
+        bool, describe("Whether only errors, failed tools and blocked messages are wanted.")
     ] = False
 
 
@@ -100,7 +100,7 @@ class OneMessage(OneTape, frozen=True, kw_only=True):
     """Which message of which tape."""
 
     offset: Annotated[
-        int, says("Where the message begins, as the timeline tells it.", ge=0, le=10**15)
+        int, describe("Where the message begins, as the timeline tells it.", ge=0, le=10**15)
     ]
 
 
@@ -111,7 +111,7 @@ class ReadCalls(OneTape, frozen=True, kw_only=True):
     compare: (
         Annotated[
             Literal["exact", "kinds"],
-            says(
+            describe(
                 "Whether to give digests of parameters and answers, to compare two tapes. kinds: "
                 "secrets count by their kind alone, for tapes that were redacted with different "
                 "keys."

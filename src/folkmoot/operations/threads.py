@@ -20,21 +20,22 @@ from folkmoot.operations.row import (
     Operation,
     PageLimit,
     Route,
-    says,
+    describe,
 )
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
 
-ThreadId = Annotated[str, says("UUID of the thread")]
+ThreadId = Annotated[str, describe("UUID of the thread")]
 
 
 class Threads(Arguments, frozen=True, kw_only=True):
     """Which threads."""
 
     state: (
-        Annotated[State, says("Filter threads by state. If omitted, returns all threads.")] | None
+        Annotated[State, describe("Filter threads by state. If omitted, returns all threads.")]
+        | None
     ) = None
     limit: PageLimit = 100
     cursor: Cursor | None = None
@@ -80,11 +81,11 @@ class MarkRead(Arguments, frozen=True, kw_only=True):
 
     __uuids__ = ("thread_id", "message_ids")
 
-    thread_id: Annotated[str, says("UUID of the thread to mark as read")]
+    thread_id: Annotated[str, describe("UUID of the thread to mark as read")]
     message_ids: (
         Annotated[
             list[str],
-            says("Mark only these messages of the thread (UUIDs).", max_length=MAX_MARKED_READ),
+            describe("Mark only these messages of the thread (UUIDs).", max_length=MAX_MARKED_READ),
         ]
         | None
     ) = None
@@ -110,9 +111,10 @@ class DeleteThread(Arguments, frozen=True, kw_only=True):
 
     __uuids__ = ("thread_id",)
 
-    thread_id: Annotated[str, says("UUID of the thread to delete")]
+    thread_id: Annotated[str, describe("UUID of the thread to delete")]
     confirm: (
-        Annotated[bool, says("Whether to delete it; clients that can ask the user do so")] | None
+        Annotated[bool, describe("Whether to delete it; clients that can ask the user do so")]
+        | None
     ) = None
 
 
@@ -137,19 +139,21 @@ class ChangeState(Arguments, frozen=True, kw_only=True):
 class Archive(ChangeState, frozen=True, kw_only=True):
     """A thread to archive."""
 
-    undo: Annotated[bool, says("If true, unarchive (restore to active). Default false.")] = False
+    undo: Annotated[bool, describe("If true, unarchive (restore to active). Default false.")] = (
+        False
+    )
 
 
 class Star(ChangeState, frozen=True, kw_only=True):
     """A thread to star."""
 
-    undo: Annotated[bool, says("If true, unstar (restore to active). Default false.")] = False
+    undo: Annotated[bool, describe("If true, unstar (restore to active). Default false.")] = False
 
 
 class Mute(ChangeState, frozen=True, kw_only=True):
     """A thread to mute."""
 
-    undo: Annotated[bool, says("If true, unmute (restore to active). Default false.")] = False
+    undo: Annotated[bool, describe("If true, unmute (restore to active). Default false.")] = False
 
 
 class ThreadState(Struct, frozen=True):
@@ -186,7 +190,7 @@ def changing(action: str, done: str, takes: type[ChangeState], more: str = "") -
             Route("PUT", path, f"{action}Thread", f"{action.capitalize()} a thread", fixed=DO),
             Route("DELETE", path, f"{undo}Thread", f"{undo.capitalize()} a thread", fixed=UNDO),
         ),
-        commands=(action,),
+        commands=(f"mail {action}",),
     )
 
 
@@ -198,7 +202,7 @@ THREADS = (
         scope="mail.read",
         others_words=("threads",),
         routes=(Route("GET", "/v1/threads", "listThreads", "List your threads"),),
-        commands=("threads",),
+        commands=("mail list",),
     ),
     Operation(
         name="msg/thread",
@@ -219,7 +223,7 @@ THREADS = (
                 fixed={"peek": True},
             ),
         ),
-        commands=("thread",),
+        commands=("mail show",),
     ),
     Operation(
         name="msg/digest",
@@ -246,7 +250,7 @@ THREADS = (
                 fixed={"confirm": True},
             ),
         ),
-        commands=("delete-thread",),
+        commands=("mail delete-thread",),
     ),
     Operation(
         name="msg/mark_read",
@@ -264,7 +268,7 @@ THREADS = (
                 example={"message_ids": []},
             ),
         ),
-        commands=Absent("`inbox` and `thread` mark what they show."),
+        commands=Absent("`inbox` and `mail show` mark what they show."),
     ),
     changing("archive", "archived", Archive),
     changing("star", "starred", Star),

@@ -25,8 +25,8 @@ from folkmoot.operations.row import (
     Nothing,
     Operation,
     Route,
+    describe,
     operated,
-    says,
     view_of,
 )
 from folkmoot.operations.scopes import check_scope
@@ -43,29 +43,31 @@ SECRET: Final = Absent("Whoever calls a tool reads its answer: a token is for it
 class CredentialView(Struct, frozen=True, kw_only=True):
     """A token as its owner sees it."""
 
-    id: Annotated[str, says("What it is revoked by.")]
+    id: Annotated[str, describe("What it is revoked by.")]
     kind: Annotated[
         Literal["token", "browser", "app", "device"],
-        says("`token`, `browser` for a browser that is signed in, or `app` for a connected app."),
+        describe(
+            "`token`, `browser` for a browser that is signed in, or `app` for a connected app."
+        ),
     ]
-    label: Annotated[str, says("What it is for.")]
-    scope: Annotated[str, says(f"{SCOPE_SAYS}.")]
-    created_at: Annotated[int, says("When it was created, in seconds since 1970.")]
-    used_at: Annotated[int | None, says("When it was last used; at most minutes behind.")]
-    expires_at: Annotated[int | None, says("When it expires; null is never.")]
-    current: Annotated[bool, says("Whether this request was made with it.")]
+    label: Annotated[str, describe("What it is for.")]
+    scope: Annotated[str, describe(f"{SCOPE_SAYS}.")]
+    created_at: Annotated[int, describe("When it was created, in seconds since 1970.")]
+    used_at: Annotated[int | None, describe("When it was last used; at most minutes behind.")]
+    expires_at: Annotated[int | None, describe("When it expires; null is never.")]
+    current: Annotated[bool, describe("Whether this request was made with it.")]
 
 
 class CreatedCredential(CredentialView, frozen=True, kw_only=True):
     """A token that was made."""
 
-    token: Annotated[str, says("The token itself. It is not shown again.")]
+    token: Annotated[str, describe("The token itself. It is not shown again.")]
 
 
 class Credentials(Struct, frozen=True):
     """The tokens of an account."""
 
-    credentials: Annotated[list[CredentialView], says("The oldest first.")]
+    credentials: Annotated[list[CredentialView], describe("The oldest first.")]
 
 
 class Tokens(Struct, frozen=True):
@@ -82,10 +84,10 @@ async def tokens(call: Call[Nothing]) -> Tokens:
 async def credentials(call: Call[Nothing]) -> Credentials:
     """The caller's tokens, for programs."""
     found = await call.services.accounts.authentication.list(call.account)
-    return Credentials([shown(each, call.caller.credential_id) for each in found])
+    return Credentials([credential_view(each, call.caller.credential_id) for each in found])
 
 
-def shown(stored: Stored, current: str) -> CredentialView:
+def credential_view(stored: Stored, current: str) -> CredentialView:
     """A token as its owner sees it."""
     return view_of(CredentialView, stored, current=stored.id == current)
 
@@ -94,12 +96,12 @@ class CredentialTerms(Arguments, frozen=True, kw_only=True):
     """A token to be made."""
 
     label: (
-        Annotated[str, says("What it is for.", min_length=1, max_length=MAX_LABEL)] | UnsetType
+        Annotated[str, describe("What it is for.", min_length=1, max_length=MAX_LABEL)] | UnsetType
     ) = UNSET
     expires_in: (
         Annotated[
             int,
-            says(
+            describe(
                 "Seconds until it expires; without it, it never does.", ge=1, le=MAX_TOKEN_SECONDS
             ),
         ]
@@ -108,7 +110,7 @@ class CredentialTerms(Arguments, frozen=True, kw_only=True):
     scope: (
         Annotated[
             str,
-            says(
+            describe(
                 f"{SCOPE_SAYS}. Without it, the same as the token that the request was made with.",
                 min_length=1,
                 max_length=MAX_SCOPE,
@@ -123,7 +125,7 @@ class NewCredential(CredentialTerms, frozen=True, kw_only=True):
 
     token: Annotated[
         str,
-        says(
+        describe(
             "In a browser session: a token of your account once more, one that is older than the "
             "session. The new one can do no more than that.",
             max_length=200,
@@ -148,14 +150,14 @@ async def create_token(call: Call[NewCredential]) -> CreatedCredential:
         confirmed=confirmed,
         present=await is_present(call, "folkmoot/create_token", "token"),
     )
-    told = shown(made.credential, caller.credential_id)
+    told = credential_view(made.credential, caller.credential_id)
     return CreatedCredential(**asdict(told), token=made.token)
 
 
 class CredentialFor(CredentialTerms, frozen=True, kw_only=True):
     """A token the operator creates for an account."""
 
-    handle: Annotated[str, says("Whose account it opens, such as an agent's.")]
+    handle: Annotated[str, describe("Whose account it opens, such as an agent's.")]
 
 
 async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
@@ -175,30 +177,30 @@ async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
         # A hub that runs has logged it.
         record = recording(call, "token.created", [], made.credential.id)
         await services.store.write(lambda tx: record(tx, account))
-    return CreatedCredential(**asdict(shown(made.credential, "")), token=made.token)
+    return CreatedCredential(**asdict(credential_view(made.credential, "")), token=made.token)
 
 
 class CredentialsOf(Arguments, frozen=True, kw_only=True):
     """Whose tokens."""
 
-    handle: Annotated[str, says("Whose account they open.")]
+    handle: Annotated[str, describe("Whose account they open.")]
 
 
 async def tokens_of(call: Call[CredentialsOf]) -> Credentials:
     """The tokens and browsers of any account, as the operator; never their secrets."""
     account = await find(call.services, call.arguments.handle)
     found = await call.services.accounts.authentication.list(account)
-    return Credentials([shown(each, call.caller.credential_id) for each in found])
+    return Credentials([credential_view(each, call.caller.credential_id) for each in found])
 
 
 class OneCredentialOf(CredentialsOf, frozen=True, kw_only=True):
     """One token of an account."""
 
-    credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
+    credential: Annotated[str, describe("The id of the token.", schema={"maxLength": 64})]
 
 
 async def revoke_token_of(call: Call[OneCredentialOf]) -> NoContent:
-    """One token less of any account, as the operator."""
+    """Revoke a token of any account, as the operator."""
     services, given = call.services, call.arguments
     account = await find(services, given.handle)
     await services.accounts.authentication.revoke(
@@ -214,11 +216,11 @@ async def revoke_token_of(call: Call[OneCredentialOf]) -> NoContent:
 class OneCredential(Arguments, frozen=True, kw_only=True):
     """One token."""
 
-    credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
+    credential: Annotated[str, describe("The id of the token.", schema={"maxLength": 64})]
 
 
 async def revoke_token(call: Call[OneCredential]) -> NoContent:
-    """One token less."""
+    """Revoke a token."""
     await call.services.accounts.authentication.revoke(call.account, call.arguments.credential)
     return NoContent()
 

@@ -214,11 +214,11 @@ class HttpConversations(Entity):
 
     sessions: SessionManager
     clock: Clock
-    _talks: dict[str, HttpConversation] = {}
+    _conversations: dict[str, HttpConversation] = {}
     _alone: int = 0
 
     def __len__(self) -> int:
-        return len(self._talks)
+        return len(self._conversations)
 
     def of(self, headers: Headers) -> HttpConversation:
         """The conversation a request belongs to; a new one, for now, where there is none yet."""
@@ -227,23 +227,27 @@ class HttpConversations(Entity):
         if key is not None and version is not None and alone(version).era is Era.STATELESS:
             # That era has no sessions, so nobody is to appear as one by naming it.
             key = None
-        known = None if key is None else self._talks.get(key)
+        known = None if key is None else self._conversations.get(key)
         if known is not None:
             self.sessions.use(known.session)
             return known
         return self._new(key, version)
 
     def heard(
-        self, talk: HttpConversation, method: str, status: int, headers: Headers | Mapping[str, str]
+        self,
+        conversation: HttpConversation,
+        method: str,
+        status: int,
+        headers: Headers | Mapping[str, str],
     ) -> None:
         """See from the head of an answer whether its session was opened or has ended."""
-        named = talk.session.key
+        named = conversation.session.key
         if named and (status == NOT_FOUND or (method == "DELETE" and status < REFUSED)):
             self._end(named)
         elif status < REFUSED:
             key = headers.get(SESSION_HEADER) or named
-            if key and key not in self._talks:
-                self._keep(talk, key)
+            if key and key not in self._conversations:
+                self._keep(conversation, key)
 
     def _new(self, key: str | None, version: str | None) -> HttpConversation:
         now = self.clock.monotonic()
@@ -256,20 +260,20 @@ class HttpConversations(Entity):
         context = ANONYMOUS if version is None else alone(version)
         return HttpConversation(ProxySession("", context, now, now), self.clock, f"{self._alone}/")
 
-    def _keep(self, talk: HttpConversation, key: str) -> None:
+    def _keep(self, conversation: HttpConversation, key: str) -> None:
         session = self.sessions.open(key, end=lambda: self._forget(key))
-        before = talk.session
+        before = conversation.session
         session.greeting = before.greeting
         session.context = SessionContext(
             SessionId(key), before.context.protocol_version, None, before.context.state
         )
-        talk.conversation.session = session
-        self._talks[key] = talk
+        conversation.conversation.session = session
+        self._conversations[key] = conversation
 
     def _forget(self, key: str) -> None:
-        self._talks.pop(key, None)
+        self._conversations.pop(key, None)
 
     def _end(self, key: str) -> None:
-        talk = self._talks.pop(key, None)
-        if talk is not None:
-            self.sessions.close(talk.session)
+        conversation = self._conversations.pop(key, None)
+        if conversation is not None:
+            self.sessions.close(conversation.session)

@@ -56,7 +56,7 @@ class DecidingRoom(Entity):
             try:
                 async with room:
                     told, attempt = "", 0
-                    await Desk(room, self.held).serve()
+                    await ProposalDesk(room, self.held).serve()
             except* e.FolkmootError as group:
                 failure = first(group)
             if failure is not None and failure.message != told:
@@ -69,7 +69,7 @@ class DecidingRoom(Entity):
             attempt += 1
 
 
-class Desk(Entity):
+class ProposalDesk(Entity):
     """The proposals of one stay in the room."""
 
     room: Room

@@ -207,7 +207,7 @@ _streams = itertools.count(1)
 class Replies(Entity):
     """The reply to one request of a client's: `asked` is the context of that request."""
 
-    talk: HttpConversation
+    conversation: HttpConversation
     steps: Steps
     limits: Limits
     asked: TransportContext
@@ -274,16 +274,16 @@ class Replies(Entity):
     def _refused(self, data: bytes, error: e.ServerAnswerInvalid) -> bytes:
         """What whoever waits is told instead of an answer that cannot be read."""
         answer = answer_of(Block(error), answered_id(data))
-        if not self.talk.conversation.awaits(TO_CLIENT, answer):
+        if not self.conversation.conversation.awaits(TO_CLIENT, answer):
             return b""
-        self.talk.conversation.answered(TO_CLIENT, answer)
+        self.conversation.conversation.answered(TO_CLIENT, answer)
         return encode_message(answer)
 
     async def _through(self, message: ProtocolMessage, transport: TransportContext) -> bytes:
         """What is left of a message of the server's; nothing, if it was stopped."""
-        talk = self.talk
-        envelope = talk.envelope(message, TO_CLIENT, transport, self.caller)
-        passed = await self.steps.carry(envelope, talk.conversation)
+        conversation = self.conversation
+        envelope = conversation.envelope(message, TO_CLIENT, transport, self.caller)
+        passed = await self.steps.carry(envelope, conversation.conversation)
         self.steps.commit()
         if self.answered is not None and type(message) is Response:
             await self.answered(passed.stopped is None)

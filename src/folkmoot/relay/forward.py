@@ -54,7 +54,7 @@ class ForwardTarget(msgspec.Struct, frozen=True):
 
     target: HttpTarget
     steps: Steps
-    talks: HttpConversations
+    conversations: HttpConversations
     limits: Limits
     eras: EraSwitch | None
     contexts: Contexts
@@ -75,10 +75,10 @@ class ForwardedExchange(Entity):
         target = self.server.target
         self._url = target.with_query(query.decode("latin-1")) if query else target.url
         self._method: str = self.scope["method"]
-        self._talk = self.server.talks.of(self.headers)
+        self._conversation = self.server.conversations.of(self.headers)
         self._transport = self.server.contexts.of_request(self.scope, self.headers)
         self._replies = Replies(
-            self._talk,
+            self._conversation,
             self._steps,
             self.server.limits,
             self._transport,
@@ -94,9 +94,9 @@ class ForwardedExchange(Entity):
         try:
             if self.message is None:
                 return await self._ask(None)
-            talk = self._talk
-            envelope = talk.envelope(self.message, TO_SERVER, self._transport)
-            passed = await self._steps.carry(envelope, talk.conversation)
+            conversation = self._conversation
+            envelope = conversation.envelope(self.message, TO_SERVER, self._transport)
+            passed = await self._steps.carry(envelope, conversation.conversation)
             self._steps.commit()
             if passed.onward is not None:
                 if passed.onward.message is not self.message:
@@ -116,7 +116,9 @@ class ForwardedExchange(Entity):
                 whole = await self._answering.kept(answer)
                 if await eras.was_refused(self.headers, answer.status, whole):
                     return True
-            server.talks.heard(self._talk, self._method, answer.status, answer.headers)
+            server.conversations.heard(
+                self._conversation, self._method, answer.status, answer.headers
+            )
             await self._answering.relay(answer)
         return False
 
@@ -125,7 +127,7 @@ class ForwardedExchange(Entity):
         message = self.message
         waiting = message.id if isinstance(message, Request) else None
         if waiting is not None:
-            self._talk.conversation.close(TO_SERVER, waiting)
+            self._conversation.conversation.close(TO_SERVER, waiting)
         await self._answering.fail(answer_of(Block(error), waiting), error.http)
 
 
@@ -148,7 +150,7 @@ class Forwarder(Entity):
 
     target: HttpTarget
     steps: Steps
-    talks: HttpConversations
+    conversations: HttpConversations
     limits: Limits
     headers: tuple[str, ...] = ()
     eras: EraSwitch | None = None
@@ -159,7 +161,7 @@ class Forwarder(Entity):
 
     def __post_init__(self) -> None:
         self._server = ForwardTarget(
-            self.target, self.steps, self.talks, self.limits, self.eras, Contexts()
+            self.target, self.steps, self.conversations, self.limits, self.eras, Contexts()
         )
         self._watching = DisconnectWatch(self._tasks)
 

@@ -26,12 +26,12 @@ from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import SecretReference
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.core.ports import Clock, Store
-    from folkmoot.gateway.listing import Own
+    from folkmoot.gateway.listing import HubDefinitions
     from folkmoot.gateway.model import What
     from folkmoot.settings import Loaded, Settings
     from folkmoot.vault import Vault
@@ -69,7 +69,7 @@ class HubGateway:
         accounts: Accounts,
         vault: Vault,
         *,
-        own: Mapping[What, Own],
+        own: Mapping[What, HubDefinitions],
         server_info: dict[str, Any],
         url: str,
         public: bool,
@@ -126,11 +126,11 @@ class HubGateway:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the links live, and follow the settings, while entered."""
-        async with self.fleet.running(), aside() as beside:
+        async with self.fleet.running(), background_tasks() as background:
             await self.fleet.apply(self._spec.backends)
-            beside.run(self.gateway.follow_pins())
+            background.run(self.gateway.follow_pins())
             if self.following is not None:
-                beside.run(self.following.watch())
+                background.run(self.following.watch())
             yield
 
     async def apply(self, spec: GatewaySpec) -> None:

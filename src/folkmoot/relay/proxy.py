@@ -42,7 +42,7 @@ from folkmoot.relay.pump import carry
 from folkmoot.relay.recording import Recording, Rotation
 from folkmoot.relay.steps import Steps
 from folkmoot.settings.fields import masked_arguments
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
@@ -304,16 +304,16 @@ async def intercepting(
         return interceptors
     rules = None if wanted.rules is None else Rules.load(wanted.rules, clock=clock)
     plugins = load_plugins(wanted.plugins)
-    beside = await stack.enter_async_context(aside())
+    background = await stack.enter_async_context(background_tasks())
     operator = ProxyOperator(held, clock)
     stack.callback(operator.close)
-    beside.run(operator.serve())
+    background.run(operator.serve())
     if rules is not None:
         interceptors += rules.interceptors
-        beside.run(rules.watch())
+        background.run(rules.watch())
     if wanted.room is not None:
         from folkmoot.relay.deciding_room import DecidingRoom
 
         place = wanted.room
-        beside.run(DecidingRoom(held, place.hub, room=place.room, token=place.token).run())
+        background.run(DecidingRoom(held, place.hub, room=place.room, token=place.token).run())
     return [*interceptors, *plugins]

@@ -28,7 +28,7 @@ from folkmoot.gateway.configured_rights import may_use
 from folkmoot.gateway.listing import MEMBERS, is_app_only, make_cursor, read_cursor, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
 from folkmoot.gateway.part import TEMPLATE
-from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras, shown
+from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras, truncated
 from folkmoot.mcp.wire import (
     COMPLETION,
     INPUT_REQUIRED,
@@ -165,13 +165,13 @@ class RoomBackends(Entity):
             page = listed(catalogue, what, asked.namespace, rights, params.get("cursor"))
             return Response(id=request.id, result=page)
         if request.method not in ASKS:
-            raise e.MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
+            raise e.MethodUnknown(f"A backend has no {truncated(request.method)} in a room.")
         kind = self._named(asked, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
         extensions = {GATEWAY_CALL: extras_of(asked, tell), AUDIT_TRAIL: asked.trail}
         envelope = enveloped(self.clock, plain, principal, extensions=extensions)
         response: Response = await self._pipeline.run(envelope, principal, rights)
-        check_complete(response, shown(kind.context))
+        check_complete(response, truncated(kind.context))
         return response
 
     async def perform(self, admitted: Admitted) -> Response:
@@ -188,7 +188,7 @@ class RoomBackends(Entity):
         """Have a refusal in the audit log; everyone in the room is told less than one alone is."""
         self.service.refused(envelope, principal, error)
         attempted = str(error.data["attempted_kind"])
-        named = shown(attempted.partition(":")[2])
+        named = truncated(attempted.partition(":")[2])
         return e.CapabilityDenied(f"{named} {NEEDS}", attempted_kind=attempted)
 
     def _named(self, asked: Asked, rights: Rights) -> Kind:
@@ -207,7 +207,7 @@ class RoomBackends(Entity):
             raise e.ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
         if not is_of(kind.context, namespace):
             raise e.ArgumentInvalid(
-                f"In a room, what {namespace} has begins with {namespace}: or {namespace}://.",
+                f"In rooms, names from {namespace} start with {namespace}: or {namespace}://.",
                 field=FIELDS[method],
             )
         return kind
@@ -269,7 +269,7 @@ def check_complete(response: Response, what: str) -> None:
         return
     questions = result.get("inputRequests")
     asks = list(questions.values()) if isinstance(questions, dict) else []
-    told = ", ".join(shown(question_of(each)) for each in asks[:MOST_QUESTIONS])
+    told = ", ".join(truncated(question_of(each)) for each in asks[:MOST_QUESTIONS])
     raise e.BackendFailed(
         f"{what} needs more input, and cannot ask for it in a room{(': ' if told else '')}{told}."
     )

@@ -293,7 +293,7 @@ async def fetch(
             async for chunk in answer.chunks():
                 said += chunk
                 if len(said) > MOST_BYTES:
-                    raise e.ServerAnswerInvalid(f"{target.shown} answers with too much.")
+                    raise e.ServerAnswerInvalid(f"Response from {target.shown} exceeds 1 MiB.")
             return answer.status, answer.headers, bytes(said)
     except TimeoutError:
         raise e.ServerAnswerInvalid(f"{url.host} does not answer in {SECONDS:g} s.") from None

@@ -26,7 +26,7 @@ from folkmoot.core.transport import HttpMetadata, TransportContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.headers import stateless_version
 from folkmoot.mcp.wire import COMPLETE, RESULT_TYPE, cancelled_id, refusal
-from folkmoot.pipeline import Aside, Pipeline
+from folkmoot.pipeline import Defer, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.relay.conversation import ProxyConversation
 
@@ -58,11 +58,11 @@ class Steps(msgspec.Struct, frozen=True):
     clock: Clock
 
     async def carry(
-        self, envelope: Envelope, conversation: ProxyConversation, aside: Aside | None = None
+        self, envelope: Envelope, conversation: ProxyConversation, defer: Defer | None = None
     ) -> Passed:
         """Take a message through the pipeline, however long an interceptor has it wait.
 
-        Of one that waits and is left to `aside`, nothing goes on yet.
+        Of one that waits and is left to `defer`, nothing goes on yet.
         """
         envelope = conversation.enter(envelope)
         if not self.chain.interceptors:
@@ -76,7 +76,7 @@ class Steps(msgspec.Struct, frozen=True):
             return self.stop(envelope, ruling, conversation)
 
         pipeline = Pipeline(perform, self.chain, None, stopped)
-        return await pipeline.run(envelope, envelope.context.caller or NOBODY, aside=aside) or WAITS
+        return await pipeline.run(envelope, envelope.context.caller or NOBODY, defer=defer) or WAITS
 
     def pass_on(
         self, envelope: Envelope, conversation: ProxyConversation, ruling: Ruling | None = None

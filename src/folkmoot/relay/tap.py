@@ -35,7 +35,7 @@ from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.exchanges import Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import TO_SERVER, Steps, answer_of
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 from folkmoot.telemetry.logs import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import replaying
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY
@@ -84,7 +84,7 @@ class Tap(Entity):
     """
 
     steps: Steps
-    talks: HttpConversations
+    conversations: HttpConversations
     limits: Limits
     meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message
     _contexts: Contexts = field(default_factory=Contexts)
@@ -100,7 +100,7 @@ class Tap(Entity):
         """Take one request through, and what `serve` answers to it."""
         scope, caller = exchange.scope, endpoint.principal(exchange)
         headers = allowed(_shown(scope["headers"]), REQUEST_HEADERS)
-        talk = self.talks.of(headers)
+        conversation = self.conversations.of(headers)
         request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
         if body is not None:
@@ -112,7 +112,7 @@ class Tap(Entity):
             meant = self.meant(message)
             request = meant if isinstance(meant, Request) else None
             passed = await self.steps.carry(
-                talk.envelope(meant, TO_SERVER, asked, caller), talk.conversation
+                conversation.envelope(meant, TO_SERVER, asked, caller), conversation.conversation
             )
             self.steps.commit()
             if passed.onward is None:
@@ -132,9 +132,11 @@ class Tap(Entity):
                 endpoint.stopped(exchange, request, WITHHELD)
 
         tell = partial(tell_endpoint, endpoint, scope)
-        replies = Replies(talk, self.steps, self.limits, asked, self._contexts, tell, answered)
+        replies = Replies(
+            conversation, self.steps, self.limits, asked, self._contexts, tell, answered
+        )
         replies.connection, replies.caller = asked.connection, caller
-        tapped = _Tapped(self.talks, talk, replies, scope["method"], send)
+        tapped = _Tapped(self.conversations, conversation, replies, scope["method"], send)
         try:
             await serve({**scope, AUDIT_TRAIL: trail}, body, tapped)
         finally:
@@ -153,8 +155,8 @@ async def tell_endpoint(endpoint: McpEndpoint, scope: Scope, answer: Envelope) -
 class _Tapped(Entity):
     """The way back of one answer."""
 
-    talks: HttpConversations
-    talk: HttpConversation
+    conversations: HttpConversations
+    conversation: HttpConversation
     replies: Replies
     method: str
     send: Send
@@ -179,7 +181,7 @@ class _Tapped(Entity):
     async def _begin(self, message: Message) -> None:
         pairs = tuple(_shown(message.get("headers", ())))
         self._headers = allowed(pairs, ANSWER_HEADERS)
-        self.talks.heard(self.talk, self.method, message["status"], dict(pairs))
+        self.conversations.heard(self.conversation, self.method, message["status"], dict(pairs))
         kind = self._headers.get("content-type") or ""
         self._kind = kind.partition(";")[0].strip().lower()
         self._head = message
@@ -273,9 +275,9 @@ class HubInterception(Entity):
     async def running(self) -> AsyncIterator[None]:
         """Record, and follow the file of rules, while entered."""
         async with AsyncExitStack() as stack:
-            beside = await stack.enter_async_context(aside())
+            background = await stack.enter_async_context(background_tasks())
             if self._rules is not None:
-                beside.run(self._rules.watch())
+                background.run(self._rules.watch())
             recording = self._recording()
             recorder = None
             if recording.wanted:
@@ -283,13 +285,13 @@ class HubInterception(Entity):
                 stack.callback(recorder.close)
             if recorder is not None or self.interceptors.interceptors:
                 sessions = SessionManager(self.clock, self._session_limits())
-                beside.run(sessions.run())
+                background.run(sessions.run())
                 kept = None if recorder is None else ConcealingRecorder(recorder)
                 steps = Steps(self.interceptors, kept, self.clock)
-                talks = HttpConversations(sessions, self.clock)
+                conversations = HttpConversations(sessions, self.clock)
                 limits = Limits(self.settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)
-                self.tap = Tap(steps, talks, limits, meant)
+                self.tap = Tap(steps, conversations, limits, meant)
             yield
 
     def _recording(self) -> Recording:

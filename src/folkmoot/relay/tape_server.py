@@ -29,7 +29,7 @@ from folkmoot.proxy.replay.answers import Voice, discovery, other_era
 from folkmoot.proxy.replay.matching import GREETINGS, Index, Mode, Prompter, told
 from folkmoot.proxy.replay.script import Beat, RecordedCall, Script
 from folkmoot.proxy.tape import Tape
-from folkmoot.taskgroups import Aside, aside
+from folkmoot.taskgroups import BackgroundTasks, background_tasks
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""
@@ -74,7 +74,7 @@ class Replay(Entity):
     async def connect(self) -> AsyncIterator[TapeServer]:
         """One conversation with the recorded server."""
         prompter = self._shared or Prompter(self._index, once=self.once, asked=self._asked)
-        async with aside() as playing:
+        async with background_tasks() as playing:
             server = TapeServer(
                 prompter, self.clock, playing, timing=self.timing, on_miss=self._missed
             )
@@ -104,7 +104,7 @@ class TapeServer(Carrier):
         self,
         prompter: Prompter,
         clock: Clock,
-        playing: Aside,
+        playing: BackgroundTasks,
         *,
         timing: float = 0.0,
         on_miss: Callable[[e.TapeExhausted], None] | None = None,

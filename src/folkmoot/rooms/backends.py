@@ -113,6 +113,16 @@ class RoomBackendCalls(Entity):
             self._busy[name] += 1
             task.add_done_callback(lambda _: self._done(ask))
 
+    async def list_tools(self, ask: AskBackend) -> dict[str, Any]:
+        """A backend's answer to a request for its tools that the room does not see."""
+        trail = AuditTrail()
+        try:
+            answer = await self._answer(ask, None, trail)
+            trail.deliver()
+        finally:
+            trail.end()
+        return answer
+
     def cease(self, id_: str) -> None:
         """Stop waiting for an answer."""
         task = self._calls.get(id_)

@@ -48,7 +48,7 @@ class Revocation(Entity):
     def _settings_changed(self, _: Event) -> None:
         """The hub may have other backends now; rooms that are not live are seen to later."""
         for room in self.rooms:
-            room.seat()
+            room.set_backends()
         self._end_denied(None)
 
     def _grants_changed(self, event: Event) -> None:

@@ -13,18 +13,29 @@ from folkmoot.accounts import Accounts
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import queries, queries_members
+from folkmoot.rooms import queries, queries_members, unread
 from folkmoot.rooms.access import check_known, may_enter, require_owner, role_in
 from folkmoot.rooms.backends import check_brought, check_likeness
 from folkmoot.rooms.limits import MAX_LISTED
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Role
-from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
+from folkmoot.rooms.model import (
+    Membership,
+    ReadRoom,
+    RoomId,
+    RoomPage,
+    RoomRecord,
+    RoomView,
+    UnreadRoom,
+    UnreadRooms,
+    Visitor,
+)
 from folkmoot.rooms.options import RoomOptions, room_view, settings_of
 from folkmoot.rooms.ports import Backends, RoomStatus
 from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_rights, check_room_name
+from folkmoot.rooms.unread import New
 
 T = TypeVar("T")
 
@@ -100,7 +111,7 @@ class Directory:
         async def unit(tx: Tx) -> None:
             # Put out while it was at the door, unless the account is gone.
             if not await queries_members.join(
-                tx, record.id, account
+                tx, record.id, account, record.last_seq
             ) and await queries_members.handles_of(tx, (account,)):
                 raise e.RoomForbidden("You were removed from this room.")
 
@@ -118,7 +129,7 @@ class Directory:
             )
         account = visitor.principal.account_id
 
-        async def query(tx: Tx) -> tuple[Listed, Owners, Served]:
+        async def query(tx: Tx) -> tuple[Listed, Owners, Served, dict[RoomId, New]]:
             if visitor.room_id is not None:
                 record = await queries.room_by_id(tx, visitor.room_id)
                 seen = [queries.Seen(record, None)] if record and not cursor else []
@@ -126,19 +137,24 @@ class Directory:
                 seen = await queries.rooms_seen_by(tx, account, cursor or "", limit + 1)
             ids = [each.room.id for each in seen]
             owners = await queries_members.owners_by_room(tx, ids)
-            return seen, owners, await queries.backends_by_room(tx, ids)
+            backends = await queries.backends_by_room(tx, ids)
+            return seen, owners, backends, await unread.new_in(tx, visitor, ids)
 
-        seen, owners, backends = await self._store.read(query)
+        seen, owners, backends, new = await self._store.read(query)
         statuses = await self._live.statuses([room.id for room, _ in seen[:limit]])
         views = [
-            self._view(
-                room,
-                statuses.get(room.id),
-                owners[room.id],
-                _role_shown(visitor, membership),
-                None,
-                backends[room.id],
-                enter=may_enter(room, membership, visitor),
+            _with_invitation(
+                self._view(
+                    room,
+                    statuses.get(room.id),
+                    owners[room.id],
+                    _role_shown(visitor, membership),
+                    None,
+                    backends[room.id],
+                    new.get(room.id),
+                    enter=may_enter(room, membership, visitor),
+                ),
+                membership,
             )
             for room, membership in seen[:limit]
         ]
@@ -187,13 +203,42 @@ class Directory:
             return made
 
         record = await self._store.write(unit)
-        return await self.shown(record, Role.OWNER)
+        return await self.shown(visitor, record, Role.OWNER)
 
     async def get(self, visitor: Visitor, name: str) -> RoomView:
         """A room the visitor may know of."""
         record, membership = await self.find(visitor, name)
         role, enter = _role_shown(visitor, membership), may_enter(record, membership, visitor)
-        return await self.shown(record, role, enter=enter)
+        return _with_invitation(await self.shown(visitor, record, role, enter=enter), membership)
+
+    async def mark_read(self, visitor: Visitor, name: str, seq: int | None = None) -> ReadRoom:
+        """Note that someone has read a room, all of it or up to a message; never less."""
+        record, _ = await self.find_in(visitor, name)
+        through = record.last_seq if seq is None else min(seq, record.last_seq)
+
+        async def unit(tx: Tx) -> None:
+            await unread.mark(tx, record.id, name, visitor, through)
+
+        await self._store.write(unit, any_order=True)
+        new = await self._store.read(lambda tx: unread.new_in(tx, visitor, [record.id]))
+        return ReadRoom(name, *new.get(record.id, unread.New()))
+
+    async def unread_rooms(self, visitor: Visitor) -> UnreadRooms:
+        """What is new to an account in its rooms, and where it is invited."""
+        account = visitor.principal.account_id
+        found = await self._store.read(lambda tx: unread.new_anywhere(tx, account))
+        rooms = [
+            UnreadRoom(room, new.unread, new.mentions, invited)
+            for room, invited, new in found
+            if invited or new.unread or new.mentions
+        ]
+        rooms.sort(key=lambda one: (not one.invited, -one.mentions, -one.unread, one.room))
+        return UnreadRooms(
+            rooms,
+            sum(one.unread for one in rooms),
+            sum(one.mentions for one in rooms),
+            sum(one.invited for one in rooms),
+        )
 
     async def change(self, visitor: Visitor, name: str, patch: RoomPatch) -> RoomView:
         """Change a room; participants whose rights change are notified."""
@@ -203,14 +248,14 @@ class Directory:
         if isinstance(room, RemoteRoom):
             await room.change(visitor, patch)
             record, role = await self.find_in(visitor, name)
-            return await self.shown(record, role)
+            return await self.shown(visitor, record, role)
         live = await self._live.load(record)
         # A caller who gives up leaves nothing stored that is not in force, and the next change
         # waits for this one.
         changing = asyncio.create_task(self._change_in_turn(visitor, name, live, patch))
         self._changes.add(changing)
         changing.add_done_callback(self._changes.discard)
-        return await self.shown(*await asyncio.shield(changing))
+        return await self.shown(visitor, *await asyncio.shield(changing))
 
     async def _change_in_turn(
         self, visitor: Visitor, name: str, live: LiveRoom, patch: RoomPatch
@@ -339,18 +384,23 @@ class Directory:
         # Somebody may have come back before the record was gone.
         await self._live.end_loaded(record.id, gone)
 
-    async def shown(self, record: RoomRecord, role: Role | None, *, enter: bool = True) -> RoomView:
-        """A room as someone in this role sees it."""
+    async def shown(
+        self, visitor: Visitor, record: RoomRecord, role: Role | None, *, enter: bool = True
+    ) -> RoomView:
+        """A room as a visitor in this role sees it."""
         granted = list(record.grants) if role is Role.OWNER else None
 
-        async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None, tuple[str, ...]]:
+        async def query(
+            tx: Tx,
+        ) -> tuple[Handles, dict[str, str] | None, tuple[str, ...], New | None]:
             owners = await queries_members.owners_of(tx, record.id)
             handles = None if granted is None else await queries_members.handles_of(tx, granted)
-            return owners, handles, await queries.backends_of_room(tx, record.id)
+            new = (await unread.new_in(tx, visitor, [record.id])).get(record.id)
+            return owners, handles, await queries.backends_of_room(tx, record.id), new
 
-        owners, handles, backends = await self._store.read(query)
+        owners, handles, backends, new = await self._store.read(query)
         status = (await self._live.statuses([record.id])).get(record.id)
-        return self._view(record, status, owners, role, handles, backends, enter=enter)
+        return self._view(record, status, owners, role, handles, backends, new, enter=enter)
 
     def _view(
         self,
@@ -360,15 +410,22 @@ class Directory:
         role: Role | None,
         handles: dict[str, str] | None,
         backends: tuple[str, ...],
+        new: New | None,
         *,
         enter: bool,
     ) -> RoomView:
         epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
         if status is not None:
             epoch = status.epoch
-        return room_view(
+        view = room_view(
             record, status, role, owners, self.options, epoch, handles, backends, may_enter=enter
         )
+        return view if new is None else msgspec.structs.replace(view, **new._asdict())
+
+
+def _with_invitation(view: RoomView, membership: Membership | None) -> RoomView:
+    invited = membership is not None and membership.state == "invited"
+    return msgspec.structs.replace(view, invited=True) if invited else view
 
 
 def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:

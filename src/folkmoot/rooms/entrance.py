@@ -74,7 +74,7 @@ class RoomEntrance(Listing):
         """Give a guest the promised rights; a failure does not keep it out."""
         try:
             record, _ = await self.find_in(visitor, name)
-            await (await self._live.open(record)).endow(visitor.principal, guest)
+            await (await self._live.open(record)).apply_guest_grants(visitor.principal, guest)
         except e.FolkmootError as error:
             logger.warning("a guest was not given its rights", extra={"error": error.code})
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
 from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, add_shares
+from folkmoot.rooms.folding import Glance
 from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.model import RoomId
@@ -47,6 +48,12 @@ class History(Protocol):
 
     async def before(self, before: int, most: int, oldest: int = 0) -> list[bytes]:
         """The last messages before a `seq` and not before `oldest`, in order."""
+
+    async def glance(self, after: int, before: int, most: int, *, last: bool) -> list[Glance]:
+        """What the first messages between two `seq`s are, or the `last` ones, the latest first."""
+
+    async def pick(self, seqs: Sequence[int]) -> list[bytes]:
+        """The messages with these `seq`s, as far as they are kept."""
 
 
 class Recent:
@@ -158,6 +165,21 @@ class StoredHistory:
 
         return await self._store.read(query)
 
+    async def glance(self, after: int, before: int, most: int, *, last: bool) -> list[Glance]:
+        """What the first messages between two `seq`s are, or the `last` ones, the latest first."""
+
+        async def query(tx: Tx) -> list[Glance]:
+            rows = await queries_messages.kinds(
+                tx, self._room_id, after=after, before=before, limit=most, last=last
+            )
+            return [Glance(*row) for row in rows]
+
+        return await self._store.read(query)
+
+    async def pick(self, seqs: Sequence[int]) -> list[bytes]:
+        """The messages with these `seq`s, as far as they are kept."""
+        return await self._store.read(lambda tx: queries_messages.pick(tx, self._room_id, seqs))
+
 
 class MemoryHistory:
     """The history of a memory-only room, trimmed as it grows."""
@@ -234,6 +256,21 @@ class MemoryHistory:
         end = bisect_left(self._messages, before, key=_seq)
         found = self._messages[max(end - most, 0) : end]
         return _fitting([one.data for one in reversed(found) if one.seq >= oldest])[::-1]
+
+    async def glance(self, after: int, before: int, most: int, *, last: bool) -> list[Glance]:
+        """What the first messages between two `seq`s are, or the `last` ones, the latest first."""
+        start = bisect_right(self._messages, after, key=_seq)
+        end = bisect_left(self._messages, before, key=_seq)
+        found = self._messages[max(start, end - most) if last else start : end][
+            : None if last else most
+        ]
+        glances = [Glance(one.seq, one.kind, len(one.data), one.about) for one in found]
+        return glances[::-1] if last else glances
+
+    async def pick(self, seqs: Sequence[int]) -> list[bytes]:
+        """The messages with these `seq`s, as far as they are kept."""
+        wanted = frozenset(seqs)
+        return [one.data for one in self._messages if one.seq in wanted]
 
 
 def _fitting(messages: list[bytes]) -> list[bytes]:

@@ -128,12 +128,17 @@ async def check_guest_name(tx: Tx, room_id: RoomId, name: str, now: int) -> None
 
 
 async def do_exchange(
-    tx: Tx, room_id: RoomId, invitation_hash: str | None, credential_hash: str, now: int
+    tx: Tx,
+    room_id: RoomId,
+    invitation_hash: str | None,
+    credential_hash: str,
+    now: int,
+    read_seq: int = 0,
 ) -> tuple[Guest, str]:
     """Exchange an invitation for a credential, once; the guest, and the credential's id."""
     guest = None
     if invitation_hash is not None:
-        guest = await queries_guests.exchange(tx, room_id, invitation_hash, now)
+        guest = await queries_guests.exchange(tx, room_id, invitation_hash, now, read_seq)
     if guest is None:
         raise e.InvitationInvalid(VOID)
     credential = Credential(
@@ -230,7 +235,7 @@ class Inviter(Entity):
         return await self.store.read(query)
 
     async def withdraw(self, room_id: RoomId, invited: str, by: str | None) -> None:
-        """Have an invitation open nothing any more; with `by`, a guest's of that account's."""
+        """Withdraw an unused invitation; with `by`, only a guest's that this account invited."""
 
         async def unit(tx: Tx) -> bool:
             if await queries_guests.remove_invitation(tx, room_id, invited, by):
@@ -268,7 +273,7 @@ class Inviter(Entity):
             record = await queries.room_by_name(tx, name)
             if record is None:
                 raise e.InvitationInvalid(VOID)
-            return await do_exchange(tx, record.id, hashed, secret.hash, now)
+            return await do_exchange(tx, record.id, hashed, secret.hash, now, record.last_seq)
 
         return *await self.store.write(unit), secret.text
 

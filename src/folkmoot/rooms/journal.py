@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Store, Tx, Unit
-from folkmoot.rooms import queries, queries_members, queries_messages
+from folkmoot.rooms import queries, queries_members, queries_messages, unread
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
 from folkmoot.rooms.fence import Fence, IsHeld, guarded, taken_over
 from folkmoot.rooms.index import RoomIndex
@@ -233,6 +233,8 @@ class StoredJournal(Entity):
         expelled = [item.account for item in items if type(item) is Expel] if others else []
         also, self._also = self._also, []
         indexed = self.index.unit(appends, altered=self._altered)
+        mentions = unread.mentions_in(appends)
+        name = machine.settings.name
         snapshot, seq = None, machine.seq
         if (
             self._altered
@@ -257,6 +259,8 @@ class StoredJournal(Entity):
                 await queries_members.expel(tx, room_id, account)
             if indexed is not None:
                 await indexed(tx)
+            if mentions:
+                await unread.put_mentions(tx, room_id, name, mentions)
             for more in also:
                 await more(tx)
             if snapshot is not None:
@@ -264,7 +268,7 @@ class StoredJournal(Entity):
                 await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq, older)
             return is_held
 
-        only_appends = bool(appends) and not (expelled or also or indexed or snapshot)
+        only_appends = bool(appends) and not (expelled or also or indexed or mentions or snapshot)
         return unit, only_appends
 
 
@@ -379,7 +383,7 @@ class MemoryJournal(Entity):
         if self._storing:
             await asyncio.wait(self._storing)
         if self._unstored:
-            raise e.RoomUnavailable("It is not stored who was put out. Try again in a moment.")
+            raise e.RoomUnavailable("The removal could not be saved. Try again in a moment.")
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""

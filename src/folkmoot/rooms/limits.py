@@ -46,18 +46,38 @@ class RoomBounds(Struct, frozen=True):
 
 MAX_LISTED: Final = 100
 """Rooms on one page of the list of rooms."""
+MAX_MEMBERS_LISTED: Final = 1_000
+"""Members of a room among whom those who are away are listed, by name."""
 MAX_READ: Final = 500
 """Messages on one page of a history."""
 PAGE_BYTES: Final = 1_048_576
 """Bytes of the messages on one page, unless it has only one."""
+MAX_COUNTED: Final = 100
+"""Up to how many unread messages, and mentions, of one person in one room are counted."""
+COUNTED_MESSAGES: Final = 500
+"""The last messages of a room, among which those that are unread are counted."""
+MAX_ROOMS_COUNTED: Final = 100
+"""Rooms of one person in which what is unread is counted at once; the newest rooms."""
+MAX_MENTIONED: Final = 32
+"""People whom one message mentions; further names in it are no mentions."""
+MAX_MENTIONING: Final = 32_768
+"""Characters of a text in which names are looked for."""
 NEWS_SECONDS: Final = 0.05
 """How soon those who follow a room by events are told again that something was said."""
 MAX_WAIT_SECONDS: Final = 55.0
 """How long reading waits for a new message."""
+GLANCE_MESSAGES: Final = 500
+"""Messages whose kinds are read at once while a page is folded."""
+MAX_GLANCED: Final = 5_000
+"""Messages that are looked at for one folded page."""
+MAX_FOLDED_NAMES: Final = 10
+"""People who are named where their comings and goings are folded."""
 ANSWERS_PAGE: Final = 100
 """Messages that are read at once while an answer is awaited."""
 MAX_ASKED: Final = 32
-"""Participants that one listing of tools asks: each request and answer is a message to everyone."""
+"""Participants that one listing of tools asks."""
+MAX_LISTINGS: Final = 32
+"""Listings of tools that one connection is asked for at once."""
 MAX_TOOL_PAGES: Final = 5
 """Pages of one participant's list of tools."""
 MAX_DECIDABLE: Final = 5_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -10,11 +11,12 @@ from msgspec import UNSET, Raw
 from folkmoot.rooms import queries_guests, queries_members
 from folkmoot.rooms.access import IN
 from folkmoot.rooms.directory import Directory
-from folkmoot.rooms.limits import PAGE_BYTES
+from folkmoot.rooms.limits import MAX_MEMBERS_LISTED, PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import (
+    AwayMember,
     OpenRequestView,
     ProposalView,
     RoomGrant,
@@ -33,6 +35,14 @@ class Listing(Directory):
         """The participants, and whether they offer tools; unknown (None) for visitors."""
         record, _ = await self.find_in(visitor, name)
         return await (await self._live.open(record)).participants()
+
+    async def away(self, visitor: Visitor, name: str, present: Container[str]) -> list[AwayMember]:
+        """The members and guests of a room who are not among those present."""
+        record, _ = await self.find_in(visitor, name)
+        members = await self._store.read(
+            lambda tx: queries_members.members_of(tx, record.id, MAX_MEMBERS_LISTED)
+        )
+        return [AwayMember(*member) for member in members if member[0] not in present]
 
     async def rights(self, visitor: Visitor, name: str) -> RoomRights:
         """What each role holds in a room, and the grants by messages that still hold."""

@@ -28,14 +28,14 @@ from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.history import History
 from folkmoot.rooms.intake import LookUp, Lookups
 from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
-from folkmoot.rooms.limits import CLOCK_SECONDS
+from folkmoot.rooms.limits import CLOCK_SECONDS, MAX_LISTINGS
 from folkmoot.rooms.machine import (
     AccountStanding,
     Append,
     AskBackend,
     Attach,
     Audit,
-    Cease,
+    CancelBackendCall,
     Close,
     Effect,
     Expel,
@@ -61,7 +61,7 @@ Answer: TypeAlias = "Callable[[LiveRoom, Invite], Awaitable[dict[str, Any]]]"
 """Makes an invitation, and answers what the inviter is told."""
 
 
-class Surroundings(Struct, frozen=True):
+class RoomServices(Struct, frozen=True):
     """What all live rooms of a hub have in common."""
 
     clock: Clock
@@ -101,36 +101,36 @@ class LiveRoom(RoomStream):
         machine: Room,
         crowd: Crowd,
         history: History,
-        surroundings: Surroundings,
+        services: RoomServices,
         *,
         durable: bool,
         keep_messages: int,
         look_up: LookUp,
         budget: RoomBudget | None = None,
     ) -> None:
-        super().__init__(machine, history, crowd, surroundings.spawn)
+        super().__init__(machine, history, crowd, services.spawn)
         self.room_id = room_id
         self.durable = durable
         self.keep_messages = keep_messages
         """How many messages are kept; a few more may be until the oldest go."""
-        self.used_at = surroundings.clock.monotonic()
+        self.used_at = services.clock.monotonic()
         self.journal: Journal
-        self._around = surroundings
+        self._around = services
         # Bound once, since every message passes them.
-        self._now = surroundings.clock.now
+        self._now = services.clock.now
         self._receive = machine.receive
-        self._news = RoomNews(surroundings.bus, room_id)
+        self._news = RoomNews(services.bus, room_id)
         self._loop = asyncio.get_running_loop()
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
         self._held: set[Outlet] = set()
         self._budget = budget
         self._look_up = look_up
-        self._lookups = Lookups(self, look_up, surroundings.spawn)
-        self.serving = RoomBackendCalls(
-            self, surroundings.backends, surroundings.spawn, surroundings.speak
-        )
-        self.visits = Visits(self, surroundings.clock.monotonic, surroundings.visits)
+        self._lookups = Lookups(self, look_up, services.spawn)
+        self._listings: dict[Outlet, dict[str, asyncio.Future[dict[str, Any]]]] = {}
+        """Requests for tools that the room does not see, by the connection that was asked."""
+        self.serving = RoomBackendCalls(self, services.backends, services.spawn, services.speak)
+        self.visits = Visits(self, services.clock.monotonic, services.visits)
         self._stopping = False
         self.changing = asyncio.Lock()
         """Held by whoever changes the room's record."""
@@ -218,6 +218,7 @@ class LiveRoom(RoomStream):
         after: int | None = None,
         epoch: str | None = None,
         serve: bool = False,
+        linger: bool = False,
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection, which may offer tools; an error says why not."""
@@ -237,6 +238,7 @@ class LiveRoom(RoomStream):
             after=after,
             epoch=epoch,
             serve=serve,
+            linger=linger,
             more=more,
         )
         self._outlets[outlet] = visitor
@@ -244,6 +246,8 @@ class LiveRoom(RoomStream):
 
     def receive(self, outlet: Outlet, *messages: bytes | McpxMessage) -> None:
         """Messages came on a connection."""
+        if outlet in self._listings:
+            messages = tuple(one for one in messages if not self._is_listed(outlet, one))
         if outlet in self._lookups:
             self._lookups.put(outlet, messages)
             return
@@ -294,6 +298,8 @@ class LiveRoom(RoomStream):
             return
         self._outlets.pop(outlet, None)
         self._held.discard(outlet)
+        # It may be about to come back, and the room is kept until that is known.
+        self.used_at = self._around.clock.monotonic()
         if not self._stopping and self._ended is None:
             self.perform(self.machine.disconnect(outlet, self._now()))
 
@@ -326,6 +332,49 @@ class LiveRoom(RoomStream):
             await self.journal.expulsions()
         return effects
 
+    async def list_tools(
+        self, principal: Principal, role: Role, to: str, cursor: str | None, seconds: float
+    ) -> dict[str, Any] | None:
+        """The answer of a participant that is asked for its tools; None where none came.
+
+        Nobody else sees it, and nothing of it is stored.
+        """
+        self._require(principal)
+        params = {} if cursor is None else {"cursor": cursor}
+        asked = self.machine.list_tools(principal, role, to, params, self._now())
+        outlet: Any = asked.connection
+        pending = self._listings.get(outlet, {})
+        if asked.ask is None and (outlet is None or len(pending) >= MAX_LISTINGS):
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                if asked.ask is not None:
+                    return await self.serving.list_tools(asked.ask)
+                answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+                self._listings.setdefault(outlet, pending)[asked.id] = answer
+                try:
+                    outlet.tell(asked.data)
+                    return await answer
+                finally:
+                    del pending[asked.id]
+                    if not pending:
+                        self._listings.pop(outlet, None)
+        return None
+
+    def _is_listed(self, outlet: Outlet, message: bytes | McpxMessage) -> bool:
+        """Whether a message is about a request for tools that the room does not see."""
+        try:
+            if not isinstance(message, McpxMessage):
+                message = self.machine.decode(message)
+        except e.FolkmootError:
+            return False
+        answers = [self._listings[outlet].get(id_) for id_ in message.correlation_id]
+        if message.kind.operation == "response":
+            for one in filter(None, answers):
+                if not one.done():
+                    one.set_result(message.payload or {})
+        return any(answers)
+
     async def flushed(self, effects: Sequence[Effect] = ()) -> None:
         """Wait until these effects, and all before them, are carried out.
 
@@ -357,15 +406,15 @@ class LiveRoom(RoomStream):
             now = self._now()
             self.serving.namespaces = frozenset(backends)
             told = self.machine.configure(settings, now)
-            return [*told, *self.machine.seat(self.serving.present(), now)]
+            return [*told, *self.machine.set_backends(self.serving.present(), now)]
 
         await self.journal.alter(change, also)
 
-    def seat(self, *, anew: bool = False) -> None:
+    def set_backends(self, *, anew: bool = False) -> None:
         """Let those backends of the room be here that the hub has; `anew` when it was loaded."""
         if self._ended is None and not self._stopping:
             present = self.serving.present()
-            self.perform(self.machine.seat(present, self._now(), anew=anew))
+            self.perform(self.machine.set_backends(present, self._now(), anew=anew))
 
     async def trim(
         self, first_seq: int, oldest_seq: int | None = None, removed: Collection[int] = ()
@@ -389,18 +438,20 @@ class LiveRoom(RoomStream):
         self._require(None)
         await self.journal.alter(tuple)
 
-    async def endow(self, principal: Principal, guest: Guest) -> None:
+    async def apply_guest_grants(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
         self._require(principal)
         by, promised = guest.invited_by, guest.capabilities
         now = self._now()
-        await self.flushed(self.machine.endow(principal, by, promised, guest.invite_id, now))
+        await self.flushed(
+            self.machine.apply_guest_grants(principal, by, promised, guest.invite_id, now)
+        )
 
     def audit(self, by: Principal, action: str, about: str, **detail: Any) -> None:
         """Write to the audit log what was done to the room from outside."""
         self._log(Audit(self._now(), action, by.name, by.account_id, about, detail))
 
-    def welcome_back(self, account: str) -> None:
+    def unban(self, account: str) -> None:
         """Someone who was put out has been invited again."""
         self._expelled.discard(account)
 
@@ -560,7 +611,7 @@ class LiveRoom(RoomStream):
     def _ask(self, item: AskBackend) -> None:
         self.serving.ask(item)
 
-    def _cease(self, item: Cease) -> None:
+    def _cancel_backend_call(self, item: CancelBackendCall) -> None:
         self.serving.cease(item.id)
 
     def _set_timer(self) -> None:
@@ -588,7 +639,7 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Invite: LiveRoom._invite,
     Expel: LiveRoom._expel,
     AskBackend: LiveRoom._ask,
-    Cease: LiveRoom._cease,
+    CancelBackendCall: LiveRoom._cancel_backend_call,
 }
 """What is done with each effect, but for the messages themselves and what waits for them."""
 

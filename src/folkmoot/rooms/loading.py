@@ -22,7 +22,7 @@ from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import RoomIndex, read_waiting
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.limits import RELEASE_SECONDS
-from folkmoot.rooms.live import LiveRoom, Surroundings
+from folkmoot.rooms.live import LiveRoom, RoomServices
 from folkmoot.rooms.machine import AccountStanding, Facts, HubCheck, HubDenies, Lookup, Room
 from folkmoot.rooms.model import RoomId, RoomRecord, Visitor
 from folkmoot.rooms.nodes import RoomNodes
@@ -42,7 +42,7 @@ class LiveRooms(Entity):
 
     store: Store
     options: RoomOptions
-    surroundings: Surroundings
+    services: RoomServices
     crowd: Callable[[], Crowd]
     epoch: str
     quotas: Quotas
@@ -58,7 +58,7 @@ class LiveRooms(Entity):
     def __post_init__(self) -> None:
         self.budget = RoomBudget(self.store, self.quotas)
         """What accounts have stored in rooms."""
-        self.visits = self.surroundings.visits
+        self.visits = self.services.visits
         """Where visits are stored, if there are several nodes."""
         self.memory = MemoryBudget(
             room=self.options.memory_room_bytes,
@@ -66,7 +66,7 @@ class LiveRooms(Entity):
             total=self.options.memory_bytes,
         )
         """What the rooms that are in memory alone take."""
-        policy = self.surroundings.policy
+        policy = self.services.policy
         self._hub_check: HubCheck | None = None if policy is None else policy.message_check
         self._hub_denies: HubDenies | None = None if policy is None else policy.denied_in
 
@@ -153,7 +153,7 @@ class LiveRooms(Entity):
         if live is None:
             live = await self._load_once(record)
         self._require_running()
-        live.used_at = self.surroundings.clock.monotonic()
+        live.used_at = self.services.clock.monotonic()
         return live
 
     def _require_running(self) -> None:
@@ -167,7 +167,7 @@ class LiveRooms(Entity):
         if loading is None:
             loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
             # A caller who gives up ends no load: its take-over could be stored after the next one.
-            task = self.surroundings.spawn(self._load(record, loading))
+            task = self.services.spawn(self._load(record, loading))
             if task is None:
                 self._not_loaded(record.id, loading, e.HubStopping(STOPPING))
             else:
@@ -189,11 +189,11 @@ class LiveRooms(Entity):
                 live.stand(account, standing)
             if not self._loading:
                 self._stood.clear()
-            live.seat(anew=True)
+            live.set_backends(anew=True)
             live.visits.restore([one for one in visits if self._may_join(one.visitor, live.name)])
 
     def _may_join(self, visitor: Visitor, name: str) -> bool:
-        policy = self.surroundings.policy
+        policy = self.services.policy
         try:
             if policy is not None:
                 policy.check(visitor.principal, "room/join", {"room": name}, attempted=False)
@@ -249,7 +249,7 @@ class LiveRooms(Entity):
             record.id,
             carry_out=live.carry_out,
             fail=live.fail,
-            spawn=self.surroundings.spawn,
+            spawn=self.services.spawn,
             fence=fence,
         )
         return live, {}
@@ -257,7 +257,7 @@ class LiveRooms(Entity):
     async def _stored(
         self, room_id: RoomId, fence: Fence | None
     ) -> tuple[LiveRoom, Mapping[str, AccountStanding]]:
-        options, now = self.options, self.surroundings.clock.now()
+        options, now = self.options, self.services.clock.now()
         stood: dict[str, AccountStanding] = {}
 
         async def query(
@@ -300,7 +300,7 @@ class LiveRooms(Entity):
             budget=self.budget,
             carry_out=live.carry_out,
             fail=live.fail,
-            spawn=self.surroundings.spawn,
+            spawn=self.services.spawn,
             fence=fence,
         )
         return live, stood
@@ -313,7 +313,7 @@ class LiveRooms(Entity):
             machine,
             self.crowd() if self.nodes is None else self.nodes.crowd(),
             history,
-            self.surroundings,
+            self.services,
             durable=record.durable,
             look_up=partial(self._look_up, record.id),
             budget=self.budget if record.durable else None,
@@ -359,7 +359,7 @@ class LiveRooms(Entity):
         key = room_id, epoch
         if self.owners is None or key in self._giving_back:
             return
-        if self.surroundings.spawn(self._give_back(self.owners, key)) is not None:
+        if self.services.spawn(self._give_back(self.owners, key)) is not None:
             self._giving_back.add(key)
 
     async def _give_back(self, owners: RoomOwners, key: tuple[RoomId, int]) -> None:

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from folkmoot.accounts.model import Account
 from folkmoot.core.capability import Source
 from folkmoot.core.policy import Principal
+from folkmoot.decisions import Risk
 from folkmoot.rooms.machine import Role
 
 RoomId: TypeAlias = int
@@ -138,6 +139,8 @@ class Membership(Struct, frozen=True, gc=False):
     account_id: str
     role: Role
     state: MemberState
+    read_seq: int = 0
+    """The last message that it has read."""
 
 
 class Visitor(Struct, frozen=True, gc=False):
@@ -188,6 +191,62 @@ class RoomView(Struct, frozen=True):
     may_enter: Annotated[
         bool, described("Whether you may enter: you are in it, it is open, or you were invited.")
     ] = True
+    invited: Annotated[
+        bool | UnsetType, described("True where you were invited and have not entered yet.")
+    ] = UNSET
+    read_seq: Annotated[
+        int | UnsetType,
+        place("The `seq` up to which you have read; present where you are in the room."),
+    ] = UNSET
+    unread: Annotated[
+        int | UnsetType,
+        described(
+            "How many messages and proposals of others you have not read: up to 100, counted "
+            "among the last 500 messages of any kind. Present where you are in the room.",
+            minimum=0,
+        ),
+    ] = UNSET
+    mentions: Annotated[
+        int | UnsetType,
+        described("How many unread messages mention you: up to 100.", minimum=0),
+    ] = UNSET
+
+
+class ReadRoom(Struct, frozen=True):
+    """How far you have read a room, and what is new after that."""
+
+    room: Annotated[str, described("The room.")]
+    read_seq: Annotated[int, place("The `seq` up to which you have read.")]
+    unread: Annotated[int, described("How many messages of others are unread.", minimum=0)]
+    mentions: Annotated[int, described("How many of them mention you.", minimum=0)]
+
+
+class UnreadRoom(Struct, frozen=True):
+    """A room with something new in it."""
+
+    room: Annotated[str, described("The room.")]
+    unread: Annotated[int, described("How many messages of others are unread.", minimum=0)]
+    mentions: Annotated[int, described("How many of them mention you.", minimum=0)]
+    invited: Annotated[bool, described("Whether you were invited and have not entered yet.")]
+
+
+class UnreadRooms(Struct, frozen=True):
+    """The rooms with something new in them, and the sums."""
+
+    rooms: Annotated[
+        list[UnreadRoom], described("Invitations first, then mentions; at most 100 rooms.")
+    ]
+    unread: Annotated[int, described("How many messages are unread in them.", minimum=0)]
+    mentions: Annotated[int, described("How many of them mention you.", minimum=0)]
+    invitations: Annotated[int, described("To how many of them you are invited.", minimum=0)]
+
+
+class AwayMember(Struct, frozen=True):
+    """A member or a guest of a room who is not there now."""
+
+    id: Annotated[str, described("The handle, or a guest's name.")]
+    type: Annotated[str, described("Who it is.", enum=["person", "agent", "guest"])]
+    role: Annotated[str, described("As what.", enum=[each.value for each in Role])]
 
 
 class RoomGrant(Struct, frozen=True):
@@ -213,15 +272,42 @@ class RoomPage(Struct, frozen=True):
     next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
+class Comings(Struct, frozen=True, gc=False):
+    """How often someone came and left."""
+
+    came: Annotated[int, described("How often they came.", minimum=0)]
+    left: Annotated[int, described("How often they left.", minimum=0)]
+
+
+class Fold(Struct, frozen=True):
+    """Messages that follow each other and that nobody needs to read, as counts."""
+
+    first: Annotated[int, place("The `seq` of the first of them.")]
+    last: Annotated[int, place("The `seq` of the last of them.")]
+    protocol: Annotated[int, described("How many are messages of the protocol.", minimum=0)]
+    presence: Annotated[dict[str, Comings], described("Who came and left, by name.")]
+    others: Annotated[int, described("How many more people came or left.", minimum=0)] = 0
+
+
 class MessagePage(Struct, frozen=True):
     """Some messages, in their order, and which of them the room has."""
 
     messages: Annotated[
-        list[Envelope], described("In order, and without a gap from `first_seq` on.")
+        list[Envelope],
+        described("In order, and without a gap from `first_seq` on but for what is folded."),
     ]
     first_seq: Annotated[int, place("The `seq` from which the room's history is complete.")]
     last_seq: Annotated[int, place("The `seq` of the last message.")]
     oldest_seq: Annotated[int | UnsetType, place(OLDEST_SEQ)] = UNSET
+    folded: Annotated[
+        list[Fold] | UnsetType, described("What was left out between them, with `fold`.")
+    ] = UNSET
+    from_seq: Annotated[
+        int | UnsetType, place("With `fold`: everything from this `seq` on was looked at.")
+    ] = UNSET
+    through_seq: Annotated[
+        int | UnsetType, place("With `fold`: everything up to this `seq` was looked at.")
+    ] = UNSET
 
 
 class ProposalView(Struct, frozen=True):
@@ -244,6 +330,9 @@ class ProposalView(Struct, frozen=True):
     ] = UNSET
     message: Annotated[
         Envelope | UnsetType, described("The proposal itself, as long as the history has it.")
+    ] = UNSET
+    risk: Annotated[
+        Risk | UnsetType, described("What it can do, by what the tool says of itself.")
     ] = UNSET
 
 

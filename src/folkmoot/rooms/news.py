@@ -17,6 +17,7 @@ from folkmoot.rooms.index import CLOSING, CORRELATED, FULFILLING, PROPOSED, corr
 from folkmoot.rooms.limits import NEWS_SECONDS
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.model import RoomId
+from folkmoot.rooms.queries_messages import TALK
 
 PRESENCE: Final = "system.presence."
 RIGHTS: Final = ("capability.grant-ack", "capability.revoke")
@@ -37,6 +38,7 @@ class RoomNews:
         self._presence: list[dict[str, str]] = []
         self._proposals: list[dict[str, str]] = []
         self._rights = False
+        self._talk = False
 
     def add(self, messages: Sequence[Append]) -> None:
         """Messages became part of the room."""
@@ -45,6 +47,8 @@ class RoomNews:
         self._seq = messages[-1].seq
         for message in messages:
             kind = message.kind
+            if kind.startswith(TALK):
+                self._talk = True
             if kind.startswith(PRESENCE):
                 who = correlated(message.data).payload["participant"]["id"]
                 self._presence.append({"participant": who, "change": kind.removeprefix(PRESENCE)})
@@ -63,7 +67,12 @@ class RoomNews:
     def _publish(self) -> None:
         if self._timer is None:
             self._timer = self._loop.call_later(NEWS_SECONDS, self._wake)
-        told = {"presence": self._presence, "proposals": self._proposals, "rights": self._rights}
+        told = {
+            "presence": self._presence,
+            "proposals": self._proposals,
+            "rights": self._rights,
+            "talk": self._talk,
+        }
         seq = self._seq
         self._begin()
         try:

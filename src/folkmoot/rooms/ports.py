@@ -221,6 +221,7 @@ class RoomPort(Protocol):
         after: int | None = None,
         epoch: str | None = None,
         serve: bool = False,
+        linger: bool = False,
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection; an error, or the close of the outlet, says why not."""
@@ -248,13 +249,23 @@ class RoomPort(Protocol):
         Answers, once it is stored and delivered, what came of it: the message first.
         """
 
+    async def list_tools(
+        self, principal: Principal, role: Role, to: str, cursor: str | None, seconds: float
+    ) -> dict[str, Any] | None:
+        """The answer of a participant that is asked for its tools; None where none came.
+
+        Nobody else sees it, and nothing of it is stored.
+        """
+
     async def flushed(self) -> None:
         """Wait until all that came before is carried out."""
 
     async def wait(self, after: int, seconds: float) -> None:
         """Wait until there is something after a `seq`, for so long at most."""
 
-    async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
+    async def read(
+        self, after: int | None, before: int | None, limit: int, *, fold: bool = False
+    ) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
 
     async def message(self, seq: int) -> bytes | None:
@@ -278,13 +289,13 @@ class RoomPort(Protocol):
     async def request(self, id_: str) -> OpenRequest | None:
         """The open request with this id."""
 
-    async def endow(self, principal: Principal, guest: Guest) -> None:
+    async def apply_guest_grants(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
 
-    def seat(self) -> None:
+    def set_backends(self) -> None:
         """Make the room's backends participants, as far as the hub has them."""
 
-    def welcome_back(self, account: str) -> None:
+    def unban(self, account: str) -> None:
         """Someone who was put out has been invited again."""
 
     def rename(self, principal: Principal) -> None:

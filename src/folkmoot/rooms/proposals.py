@@ -121,7 +121,7 @@ class ProposalFinder(Entity):
         async def query(tx: Tx) -> tuple[list[Any], dict[RoomId, HeldRights], dict[str, str]]:
             rows = await tx.fetch(_OPEN, (who.account_id, now, who.account_id, MAX_DECIDABLE + 1))
             places = await _places(tx, who.account_id, {row[0] for row in rows})
-            return rows, places, await _names(tx, {row[4] for row in rows})
+            return rows, places, await names_of(tx, {row[4] for row in rows})
 
         rows, places, names = await self.store.read(query)
         places = {id_: it for id_, it in places.items() if self._may_decide(who, it.name)}
@@ -249,7 +249,8 @@ async def _places(tx: Tx, account: str, ids: Iterable[RoomId]) -> dict[RoomId, H
     return places
 
 
-async def _names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
+async def names_of(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
+    """The names of accounts and guests, as far as they are there."""
     names: dict[str, str] = {}
     for some in chunks(sorted(ids)):
         found = await tx.fetch(_NAMES.format(marks(some), marks(some)), (*some, *some))
@@ -405,7 +406,7 @@ def target_of(view: ProposalView, to: str | None) -> str:
     if len(view.to) == 1:
         return view.to[0]
     whom = f"one of {', '.join(view.to)}" if view.to else "a participant of the room"
-    raise e.ArgumentInvalid(f"Give in to who should do it: {whom}.", field="to")
+    raise e.ArgumentInvalid(f"Set `to` to the participant who should act: {whom}.", field="to")
 
 
 async def _post(

@@ -59,16 +59,19 @@ async def insert(
     return inserted == 1
 
 
-async def exchange(tx: Tx, room_id: RoomId, invitation_hash: str, now: int) -> Guest | None:
+async def exchange(
+    tx: Tx, room_id: RoomId, invitation_hash: str, now: int, read_seq: int = 0
+) -> Guest | None:
     """Use up the invitation of a guest; nothing where it is void, or for elsewhere.
 
-    Of two who try at the same time the second finds no invitation.
+    What was said up to `read_seq` is not new to the guest. Of two who try at the same time the
+    second finds no invitation.
     """
     rows = await tx.fetch(
-        "UPDATE room_guests SET invitation_hash = NULL, expires_at = NULL "  # noqa: S608
+        "UPDATE room_guests SET invitation_hash = NULL, expires_at = NULL, read_seq = ? "  # noqa: S608
         "WHERE invitation_hash = ? AND room_id = ? AND expires_at > ? "
         f"RETURNING {GUEST_ROW}",
-        (invitation_hash, room_id, now),
+        (read_seq, invitation_hash, room_id, now),
     )
     return _guest(rows[0]) if rows else None
 

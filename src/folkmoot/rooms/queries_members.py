@@ -15,10 +15,10 @@ from folkmoot.rooms.queries import chunks, marks
 async def membership(tx: Tx, room_id: RoomId, account_id: str) -> Membership | None:
     """What an account is to a room."""
     row = await tx.fetch_one(
-        "SELECT role, state FROM room_members WHERE room_id = ? AND account_id = ?",
+        "SELECT role, state, read_seq FROM room_members WHERE room_id = ? AND account_id = ?",
         (room_id, account_id),
     )
-    return None if row is None else Membership(room_id, account_id, Role(row[0]), row[1])
+    return None if row is None else Membership(room_id, account_id, Role(row[0]), *row[1:])
 
 
 async def known_as(tx: Tx, room_id: RoomId, name: str) -> Known | None:
@@ -61,18 +61,18 @@ async def put_membership(tx: Tx, member: Membership) -> None:
     await publish_membership(tx, member.room_id, member.account_id, member.state)
 
 
-async def join(tx: Tx, room_id: RoomId, account_id: str) -> bool:
+async def join(tx: Tx, room_id: RoomId, account_id: str, read_seq: int = 0) -> bool:
     """Let an account be a member of a room, unless it was put out or is gone.
 
-    What else it is to the room, it stays.
+    What else it is to the room, it stays. What was said up to `read_seq` is not new to it.
     """
     joined = await tx.execute(
-        "INSERT INTO room_members (room_id, account_id, role, state) "
-        "SELECT r.id, u.id, 'member', 'member' FROM rooms r CROSS JOIN users u "
+        "INSERT INTO room_members (room_id, account_id, role, state, read_seq) "
+        "SELECT r.id, u.id, 'member', 'member', ? FROM rooms r CROSS JOIN users u "
         "WHERE r.id = ? AND u.id = ? "
-        "ON CONFLICT (room_id, account_id) DO UPDATE SET state = 'member' "
-        "WHERE room_members.state <> 'banned'",
-        (room_id, account_id),
+        "ON CONFLICT (room_id, account_id) DO UPDATE SET state = 'member', "
+        "read_seq = excluded.read_seq WHERE room_members.state <> 'banned'",
+        (read_seq, room_id, account_id),
     )
     if joined:
         await publish_membership(tx, room_id, account_id, "member")
@@ -114,8 +114,16 @@ async def leave(tx: Tx, room_id: RoomId, account_id: str) -> bool:
         (room_id, account_id),
     )
     if removed:
+        await forget_mentions(tx, room_id, account_id)
         await publish_membership(tx, room_id, account_id, None)
     return removed == 1
+
+
+async def forget_mentions(tx: Tx, room_id: RoomId, reader: str) -> None:
+    """Remove where someone who is in a room no more was mentioned."""
+    await tx.execute(
+        "DELETE FROM room_mentions WHERE room_id = ? AND reader = ?", (room_id, reader)
+    )
 
 
 async def invited_to(tx: Tx, room_id: RoomId, most: int) -> list[str]:
@@ -153,6 +161,7 @@ async def publish_membership(
 async def expel(tx: Tx, room_id: RoomId, account_id: str) -> None:
     """Let someone in no more until they are invited again: a guest is forgotten."""
     await publish_membership(tx, room_id, account_id, "banned")
+    await forget_mentions(tx, room_id, account_id)
     if queries_guests.is_guest(account_id):
         await queries_guests.remove(tx, account_id)
         return
@@ -231,6 +240,18 @@ async def handles_in(tx: Tx, room_id: RoomId) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
+async def members_of(tx: Tx, room_id: RoomId, most: int) -> list[tuple[str, str, str]]:
+    """The members and guests of a room by name, each with type and role; so many at most."""
+    rows = await tx.fetch(
+        "SELECT u.handle, u.account_type, m.role FROM room_members m CROSS JOIN users u "
+        "WHERE u.id = m.account_id AND m.room_id = ? AND m.state = 'member' "
+        "AND u.suspended_at IS NULL UNION ALL SELECT g.name, 'guest', 'guest' FROM room_guests g "
+        "WHERE g.room_id = ? AND g.expires_at IS NULL ORDER BY 1 LIMIT ?",
+        (room_id, room_id, most),
+    )
+    return [(str(name), str(type_), str(role)) for name, type_, role in rows]
+
+
 async def remove_account(tx: Tx, account_id: str) -> list[RoomId]:
     """Remove what an account is to rooms, and the invitations it made; the rooms it was in.
 
@@ -246,5 +267,7 @@ async def remove_account(tx: Tx, account_id: str) -> list[RoomId]:
     rows = await tx.fetch(
         "DELETE FROM room_members WHERE account_id = ? RETURNING room_id", (account_id,)
     )
+    for (room_id,) in rows:
+        await forget_mentions(tx, room_id, account_id)
     await queries_guests.remove_invitations_by(tx, account_id)
     return sorted(row[0] for row in rows)

@@ -22,11 +22,13 @@ from folkmoot.rooms.queries import chunks, marks
 
 COLUMNS: Final = "seq, id, at, kind, data, account, about"
 _MESSAGES: Final = ("room_id", *COLUMNS.split(", "))
-_SHARES: Final = ("room_id", "author", "messages", "bytes")
+_SHARES: Final = ("room_id", "author", "messages", "bytes", "talk_seq")
 _MORE: Final = (
     "ON CONFLICT (room_id, author) DO UPDATE SET "
     "messages = room_shares.messages + excluded.messages, "
-    "bytes = room_shares.bytes + excluded.bytes"
+    "bytes = room_shares.bytes + excluded.bytes, "
+    "talk_seq = CASE WHEN excluded.talk_seq > 0 THEN excluded.talk_seq "
+    "ELSE room_shares.talk_seq END"
 )
 
 _SIZES: Final = (
@@ -42,6 +44,9 @@ _REPLAYED_SINCE: Final = (
     + " OR ".join(["(kind >= ? AND kind < ?)"] * len(REPLAYED))
     + ") ORDER BY seq"
 )
+CHAT: Final = ("chat.message", "mcp.notification.notifications/chat/message")
+TALK: Final = (*CHAT, "mcp.proposal")
+"""How the kinds begin of what is said and proposed: everything that is unread until it is read."""
 _END: Final = 2**62
 """A `seq` that no message reaches."""
 
@@ -51,8 +56,12 @@ async def insert(
 ) -> bool:
     """Store messages, and note whose they are; not if an UPDATE before changes nothing."""
     messages = [(room_id, *astuple(one)) for one in appends]
+    talk = {one.account: one.seq for one in appends if one.kind.startswith(TALK)}
     # In one order, so that two who do so never wait for each other.
-    shares = [(room_id, author, *share) for author, share in sorted(shares_of(appends).items())]
+    shares = [
+        (room_id, author, *share, talk.get(author, 0))
+        for author, share in sorted(shares_of(appends).items())
+    ]
     return await tx.insert(
         NewRows("room_messages", _MESSAGES, messages),
         NewRows("room_shares", _SHARES, shares, _MORE),
@@ -88,6 +97,31 @@ async def page(
     fitting = sum(total <= PAGE_BYTES for total in accumulate(row[1] for row in sizes))
     first, last = sorted((sizes[0][0], sizes[max(fitting, 1) - 1][0]))
     return await _between(tx, room_id, first, last)
+
+
+async def kinds(
+    tx: Tx, room_id: RoomId, *, after: int, before: int, limit: int, last: bool
+) -> list[Row]:
+    """The seq, kind, size and account of messages between two `seq`s, without their bytes."""
+    return await tx.fetch(
+        "SELECT seq, kind, length(data), about FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq > ? AND seq < ? "
+        f"ORDER BY seq {'DESC' if last else 'ASC'} LIMIT ?",
+        (room_id, after, before, limit),
+    )
+
+
+async def pick(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> list[bytes]:
+    """The messages with these `seq`s, in order."""
+    found: list[bytes] = []
+    for some in chunks(seqs):
+        rows = await tx.fetch(
+            "SELECT data FROM room_messages "  # noqa: S608
+            f"WHERE room_id = ? AND seq IN ({marks(some)}) ORDER BY seq",
+            (room_id, *some),
+        )
+        found += [bytes(row[0]) for row in rows]
+    return found
 
 
 async def _between(tx: Tx, room_id: RoomId, first: int, last: int) -> list[Append]:

@@ -38,6 +38,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries
+from folkmoot.rooms.folding import folded_page
 from folkmoot.rooms.history import StoredHistory
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.limits import LOOK_SECONDS, MAX_READ
@@ -138,6 +139,7 @@ class RemoteRoom(Entity):
         after: int | None = None,
         epoch: str | None = None,
         serve: bool = False,
+        linger: bool = False,
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection; the close of the outlet says why not."""
@@ -148,7 +150,7 @@ class RemoteRoom(Entity):
         self._outlets[outlet] = visitor
         self._numbers[outlet] = number
         self._by_number[number] = outlet
-        body = JoinBody(visitor, role, conn, epoch, serve, credential)
+        body = JoinBody(visitor, role, conn, epoch, serve, credential, linger)
         self._edge.join(number, msgspec.msgpack.encode(body), after)
         self._driven.touch()
 
@@ -270,7 +272,9 @@ class RemoteRoom(Entity):
         """Ask the owner something, which answers soon or is unreachable."""
         self.used_at = self.traffic.now()
         if self._ended:
-            raise e.RoomUnreachable("The room was left here. Try again in a moment.")
+            raise e.RoomUnreachable(
+                "This node has no connection to the room. Try again in a moment."
+            )
         if not self.traffic.is_connected:
             raise e.RoomUnreachable("This node does not reach that of the room. Try again later.")
         if self._edge.is_full:
@@ -306,6 +310,14 @@ class RemoteRoom(Entity):
         raw = message.raw if isinstance(message, McpxMessage) else message
         effects: list[Effect] = (await self.call("post", principal, role, raw)).effects
         return effects
+
+    async def list_tools(
+        self, principal: Principal, role: Role, to: str, cursor: str | None, seconds: float
+    ) -> dict[str, Any] | None:
+        """The answer of a participant that is asked for its tools; None where none came."""
+        found: dict[str, Any] | None
+        found = await self.call("tools", principal, role, to, cursor, seconds)
+        return found
 
     async def flushed(self) -> None:
         """Wait until all that came before is carried out."""
@@ -350,14 +362,16 @@ class RemoteRoom(Entity):
                         async with asyncio.timeout(LOOK_SECONDS):
                             await news.wait()
 
-    async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
+    async def read(
+        self, after: int | None, before: int | None, limit: int, *, fold: bool = False
+    ) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
         if not self.durable:
-            page: MessagePage = (await self.call("read", after, before, limit)).page
+            page: MessagePage = (await self.call("read", after, before, limit, fold)).page
             return page
         status = await self.refresh()
         history = StoredHistory(self.store, self.room_id, END_OF_ROOM)
-        return await page_of(history, status, after, before, limit)
+        return await (folded_page if fold else page_of)(history, status, after, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
         """The message with a `seq`, as long as the history has it."""
@@ -393,16 +407,16 @@ class RemoteRoom(Entity):
         found: OpenRequest | None = await self.call("request", id_)
         return found
 
-    async def endow(self, principal: Principal, guest: Guest) -> None:
+    async def apply_guest_grants(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
-        await self.call("endow", principal, guest)
+        await self.call("apply_guest_grants", principal, guest)
 
-    def seat(self) -> None:
+    def set_backends(self) -> None:
         """The owner knows what backends the hub has."""
 
-    def welcome_back(self, account: str) -> None:
+    def unban(self, account: str) -> None:
         """Someone who was put out has been invited again."""
-        self.cast("welcome_back", account)
+        self.cast("unban", account)
 
     def rename(self, principal: Principal) -> None:
         """The owner hears of new names itself."""

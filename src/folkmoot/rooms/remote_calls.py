@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
@@ -15,7 +15,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine import Append, Effect, Grant, Invite, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
-from folkmoot.rooms.model import Guest, MessagePage, Visitor
+from folkmoot.rooms.model import Fold, Guest, MessagePage, Visitor
 from folkmoot.rooms.ports import RoomPort, RoomStatus, WaitingItems
 from folkmoot.rooms.spec import RoomPatch
 
@@ -31,6 +31,7 @@ class JoinBody(Struct, frozen=True, gc=False):
     epoch: str | None
     serve: bool
     credential: str | None
+    linger: bool = False
 
 
 class Posted(Struct, frozen=True, gc=False):
@@ -60,21 +61,22 @@ class PageRead(Struct, frozen=True, gc=False):
     messages: list[bytes]
     first_seq: int
     last_seq: int
-    oldest_seq: int | None
+    oldest_seq: int | UnsetType = UNSET
+    folded: list[Fold] | UnsetType = UNSET
+    from_seq: int | UnsetType = UNSET
+    through_seq: int | UnsetType = UNSET
 
     @classmethod
     def of(cls, page: MessagePage) -> PageRead:
         """A page as it travels."""
-        oldest = None if page.oldest_seq is UNSET else page.oldest_seq
-        return cls([bytes(one) for one in page.messages], page.first_seq, page.last_seq, oldest)
+        messages, *more = msgspec.structs.astuple(page)
+        return cls([bytes(one) for one in messages], *more)
 
     @property
     def page(self) -> MessagePage:
         """The page as it is shown."""
-        oldest = UNSET if self.oldest_seq is None else self.oldest_seq
-        return MessagePage(
-            [Raw(one) for one in self.messages], self.first_seq, self.last_seq, oldest
-        )
+        messages, *more = msgspec.structs.astuple(self)
+        return MessagePage([Raw(one) for one in messages], *more)
 
 
 class WaitingRead(Struct, frozen=True, gc=False):
@@ -101,8 +103,14 @@ async def _post(room: RoomPort, principal: Principal, role: Role, raw: bytes) ->
     return Posted.of(await room.post(principal, role, raw))
 
 
-async def _read(room: RoomPort, after: int | None, before: int | None, limit: int) -> PageRead:
-    return PageRead.of(await room.read(after, before, limit))
+async def _read(
+    room: RoomPort,
+    after: int | None,
+    before: int | None,
+    limit: int,
+    fold: bool,  # noqa: FBT001
+) -> PageRead:
+    return PageRead.of(await room.read(after, before, limit, fold=fold))
 
 
 async def _waiting(room: RoomPort, principal: Principal, role: Role) -> WaitingRead:
@@ -113,8 +121,8 @@ async def _status(room: RoomPort) -> RoomStatus:
     return room.status
 
 
-async def _welcome_back(room: RoomPort, account: str) -> None:
-    room.welcome_back(account)
+async def _unban(room: RoomPort, account: str) -> None:
+    room.unban(account)
 
 
 async def _remove(room: RoomPort, account: str, code: int) -> None:
@@ -136,8 +144,13 @@ class RemoteCall(NamedTuple):
 CALLS: Final[dict[str, RemoteCall]] = {
     "status": RemoteCall(tuple[()], RoomStatus, _status),
     "post": RemoteCall(tuple[Principal, Role, bytes], Posted, _post),
+    "tools": RemoteCall(
+        tuple[Principal, Role, str, str | None, float],
+        dict[str, Any] | None,
+        lambda room, *asked: room.list_tools(*asked),
+    ),
     "flushed": RemoteCall(tuple[()], None, lambda room: room.flushed()),
-    "read": RemoteCall(tuple[int | None, int | None, int], PageRead, _read),
+    "read": RemoteCall(tuple[int | None, int | None, int, bool], PageRead, _read),
     "message": RemoteCall(tuple[int], bytes | None, lambda room, seq: room.message(seq)),
     "participants": RemoteCall(tuple[()], list[dict[str, Any]], lambda room: room.participants()),
     "rights": RemoteCall(
@@ -146,20 +159,20 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "proposals": RemoteCall(tuple[()], list[Proposal], lambda room: room.proposals()),
     "waiting": RemoteCall(tuple[Principal, Role], WaitingRead, _waiting),
     "request": RemoteCall(tuple[str], OpenRequest | None, lambda room, id_: room.request(id_)),
-    "endow": RemoteCall(
-        tuple[Principal, Guest], None, lambda room, who, guest: room.endow(who, guest)
+    "apply_guest_grants": RemoteCall(
+        tuple[Principal, Guest], None, lambda room, who, guest: room.apply_guest_grants(who, guest)
     ),
     "visit": RemoteCall(
         tuple[Visitor, Role], None, lambda room, visitor, role: room.visits.begin(visitor, role)
     ),
     "touch": RemoteCall(tuple[str], None, _touch),
     "depart": RemoteCall(tuple[str], None, lambda room, account: room.visits.end(account)),
-    "welcome_back": RemoteCall(tuple[str], None, _welcome_back),
+    "unban": RemoteCall(tuple[str], None, _unban),
     "remove": RemoteCall(tuple[str, int], None, _remove),
 }
 """Every call of a room's port that another node may make."""
 
-LONG_CALLS: Final = frozenset(("read", "message", "participants", "proposals", "waiting"))
+LONG_CALLS: Final = frozenset(("read", "message", "tools", "participants", "proposals", "waiting"))
 """Those whose answers may be long."""
 CHANGE: Final = "change"
 """The call that changes a room's settings, which is more than its port does."""

@@ -21,8 +21,7 @@ from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
-from folkmoot.core.policy import PrincipalType
-from folkmoot.mcp.wire import CANCELLED, PROGRESS, TOOLS_LIST
+from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_ASKED, MAX_TOOL_PAGES, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from folkmoot.rooms.rooms import Rooms
 
 PROGRESS_KIND: Final = f"mcp.notification.{PROGRESS}"
-
-OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
-"""Types of participants that are asked for their tools unless someone else is named."""
 
 
 class SentRequest(Struct, frozen=True):
@@ -163,47 +159,46 @@ class Requester(Entity):
         return await self._post(kind, payload, to=to, about=request_id)
 
     async def tools(self, to: str | None, seconds: float) -> Offers:
-        """The tools of one participant, or of every agent and backend that serves.
+        """The tools of one participant, or of everyone who serves.
 
-        Someone who joined by tool may not look into the room for long, so it is asked only by name;
-        whoever says that it offers none is not asked.
+        Each is asked on the connection that serves, so the room's history has nothing of it, and
+        someone who is here without one cannot answer.
         """
         names = await self._offering(to)
         offers = Offers([], [], max(len(names) - MAX_ASKED, 0))
-        pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MAX_ASKED]}
-        for _ in range(MAX_TOOL_PAGES):
-            if not pages:
-                break
-            sent, refusal = await self._ask_each(pages)
-            if refusal is not None and not sent and not offers.tools:
-                raise refusal
-            offers.unanswered += pages.keys() - {request.to for request in sent}
-            answers = await self.answers(sent, seconds)
-            silent = [request for request in sent if request.id not in answers]
-            await self.cancel(silent)
-            pages = {}
-            for request in sent:
-                result = answers.get(request.id, {}).get("result")
-                if not isinstance(result, dict):
-                    offers.unanswered.append(request.to)
-                    continue
-                offers.tools += [Offer(request.to, it) for it in definitions(result)]
-                if isinstance(cursor := result.get("nextCursor"), str):
-                    pages[request.to] = {"cursor": cursor}
+        until = asyncio.get_running_loop().time() + seconds
+        asked = names[:MAX_ASKED]
+        listed = (self._tools_of(name, until) for name in asked)
+        found = await asyncio.gather(*listed, return_exceptions=True)
+        refusals: list[BaseException] = []
+        for name, tools in zip(asked, found, strict=True):
+            if isinstance(tools, list):
+                offers.tools += tools
+                continue
+            offers.unanswered.append(name)
+            if isinstance(tools, e.PolicyError | e.RecipientUnknown):
+                refusals.append(tools)
+            elif tools is not None:
+                raise tools
+        if refusals and len(refusals) == len(asked):
+            raise refusals[0]
         return offers
 
-    async def _ask_each(
-        self, pages: dict[str, dict[str, Any]]
-    ) -> tuple[list[SentRequest], e.FolkmootError | None]:
-        """Ask for a page of each list; some may have left, or not be the visitor's to ask."""
-        sent: list[SentRequest] = []
-        refusal: e.FolkmootError | None = None
-        for name, params in pages.items():
-            try:
-                sent.append(await self.send(name, TOOLS_LIST, params))
-            except (e.PolicyError, e.RecipientUnknown) as error:
-                refusal = error
-        return sent, refusal
+    async def _tools_of(self, name: str, until: float) -> list[Offer] | None:
+        """All tools of a participant; None where it does not answer."""
+        offers: list[Offer] = []
+        cursor: str | None = None
+        for _ in range(MAX_TOOL_PAGES):
+            seconds = max(until - asyncio.get_running_loop().time(), 0.0)
+            answer = await self.rooms.list_tools(self.visitor, self.room, name, cursor, seconds)
+            result = None if answer is None else answer.get("result")
+            if not isinstance(result, dict):
+                return offers or None
+            offers += [Offer(name, it) for it in definitions(result)]
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                break
+        return offers
 
     async def offering(self, tool: str, seconds: float) -> str:
         """The one participant that offers a tool; none, or several, is an error."""
@@ -215,7 +210,9 @@ class Requester(Entity):
                 raise e.ArgumentInvalid(f"Nobody in the room offers {tool}.", field="tool")
             case several:
                 named = ", ".join(several)
-                raise e.ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
+                raise e.ArgumentInvalid(
+                    f"Several participants offer {tool}; set `to` to one of: {named}.", field="to"
+                )
 
     async def _offering(self, to: str | None) -> list[str]:
         here = await self.rooms.participants(self.visitor, self.room)
@@ -223,8 +220,7 @@ class Requester(Entity):
             without = any(it["id"] == to and it["offers_tools"] is False for it in here)
             return [] if without else [to]
         me = self.visitor.principal.name
-        serving = (it for it in here if it["offers_tools"] and it["type"] in OFFERING)
-        return [it["id"] for it in serving if it["id"] != me]
+        return [it["id"] for it in here if it["offers_tools"] and it["id"] != me]
 
     async def _post(
         self, kind: str, payload: dict[str, Any], *, to: Sequence[str] = (), about: str = ""

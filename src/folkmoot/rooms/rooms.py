@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, NodeBus, RoomOwners, Store, Tx
 from folkmoot.core.strict import Limits
+from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries_members, queries_visits
 from folkmoot.rooms.access import (
@@ -29,10 +30,11 @@ from folkmoot.rooms.access import (
 from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.connections import Revocation
 from folkmoot.rooms.entrance import RoomEntrance
+from folkmoot.rooms.folding import named
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.invitations import Inviter
 from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS, STOP_SECONDS
-from folkmoot.rooms.live import LiveRoom, Surroundings, audit_blocked
+from folkmoot.rooms.live import LiveRoom, RoomServices, audit_blocked
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
@@ -47,12 +49,14 @@ from folkmoot.rooms.model import (
 from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, RoomPort, Said
-from folkmoot.rooms.proposals import ProposalFinder
+from folkmoot.rooms.proposals import ProposalFinder, names_of
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visits import VisitTable
 from folkmoot.taskgroups import group
 
 logger = logging.getLogger("folkmoot.rooms")
+
+LIST_KIND: Final = f"mcp.request.{TOOLS_LIST}"
 
 
 class Rooms(RoomEntrance):
@@ -79,7 +83,7 @@ class Rooms(RoomEntrance):
         nodes, visits = None, None
         if node_bus is not None and owners is not None:
             visits = VisitTable(store, clock, options.tool_presence_seconds)
-        surroundings = Surroundings(
+        services = RoomServices(
             clock,
             store.bus,
             self._spawn,
@@ -93,7 +97,7 @@ class Rooms(RoomEntrance):
         self._policy = policy
         if node_bus is not None and owners is not None:
             nodes = RoomNodes(node_bus, owners, store, options, crowd, epoch, self._spawn)
-        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners, nodes)
+        live = LiveRooms(store, options, services, crowd, epoch, quotas, owners, nodes)
         if nodes is not None:
             nodes.live, nodes.change = live, self.change
         self._nodes = nodes
@@ -205,10 +209,12 @@ class Rooms(RoomEntrance):
         before: int | None = None,
         limit: int = 50,
         wait: float = 0.0,
+        fold: bool = False,
     ) -> MessagePage:
         """What was said: the first messages after a `seq`, or the last ones before one.
 
         With `wait`, the answer comes when there is something after it, or when the time is over.
+        With `fold`, presence and protocol are counted and not among the messages.
         """
         if not 1 <= limit <= MAX_READ:
             raise e.ArgumentInvalid(f"limit must be from 1 to {MAX_READ}.", field="limit")
@@ -224,7 +230,11 @@ class Rooms(RoomEntrance):
             await room.wait(after, wait)
             # Put out, or gone with the room, while waiting.
             await self.find_in(visitor, name)
-        return await room.read(after, before, limit)
+        page = await room.read(after, before, limit, fold=fold)
+        return await named(page, self._names)
+
+    async def _names(self, accounts: Iterable[str]) -> dict[str, str]:
+        return await self._store.read(lambda tx: names_of(tx, accounts))
 
     async def post(
         self, visitor: Visitor, name: str, raw: bytes, *, admitted: bool = True
@@ -243,6 +253,18 @@ class Rooms(RoomEntrance):
             )
         effects = await self._post(visitor, name, message, admitted=admitted)
         return next(one.data for one in effects if type(one) is Append)
+
+    async def list_tools(
+        self, visitor: Visitor, name: str, to: str, cursor: str | None, seconds: float
+    ) -> dict[str, Any] | None:
+        """The answer of a participant that is asked for its tools, which the others do not see."""
+        room, role = await self.enter(visitor, name)
+        room.visits.touch(visitor.principal.account_id)
+        try:
+            return await room.list_tools(visitor.principal, role, to, cursor, seconds)
+        except e.PolicyError as error:
+            record_refusal(visitor.principal, LIST_KIND, error, name)
+            raise
 
     async def _post(
         self, visitor: Visitor, name: str, message: McpxMessage, *, admitted: bool = True
@@ -327,7 +349,7 @@ class Rooms(RoomEntrance):
         if invited.account is not None:
             room = await self._live.reach(invited.room_id)
             if room is not None:
-                room.welcome_back(invited.account)
+                room.unban(invited.account)
         return invited.invitation
 
     async def _answer_invite(self, live: LiveRoom, asked: Invite) -> dict[str, Any]:
@@ -346,7 +368,7 @@ class Rooms(RoomEntrance):
         await self.remember(record, membership, visitor)
         room = await self._live.open(record)
         await room.visits.begin(visitor, role)
-        return await self.shown(record, role)
+        return await self.shown(visitor, record, role)
 
     async def depart(self, visitor: Visitor, name: str) -> None:
         """End a visit, and be a member no more; an owner stays one.

@@ -298,6 +298,7 @@ class RoomServer:
                 after=command.after,
                 epoch=epoch,
                 serve=body.serve,
+                linger=body.linger,
                 credential=body.credential,
             )
         except e.FolkmootError as error:

@@ -20,6 +20,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
+from folkmoot.rooms.folding import folded_page
 from folkmoot.rooms.history import History
 from folkmoot.rooms.limits import CATCH_UP_SECONDS
 from folkmoot.rooms.machine import Append, Attach, Grant, Proposal, Role, Room
@@ -139,9 +140,12 @@ class RoomStream(ABC):
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
+    async def read(
+        self, after: int | None, before: int | None, limit: int, *, fold: bool = False
+    ) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
-        return await page_of(self.history, self.status, after, before, limit)
+        page = folded_page if fold else page_of
+        return await page(self.history, self.status, after, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
         """The message with this `seq`, if the history still has it."""

@@ -19,8 +19,8 @@ from folkmoot.settings.fields import (
     BadValue,
     Field,
     check,
+    quoted,
     read_text,
-    shown,
 )
 from folkmoot.settings.files import CONFIG_NAME
 from folkmoot.settings.load import OTHER_VARIABLES, Loaded, load

@@ -28,7 +28,7 @@ from folkmoot.settings.fields import (
     has_open_secret,
     masked_arguments,
     nearest,
-    shown,
+    quoted,
 )
 from folkmoot.settings.files import Problem
 from folkmoot.settings.limits import MAX_BACKEND_NAME, MAX_VALUE
@@ -57,7 +57,7 @@ class GatewayTables(Struct, kw_only=True):
             if getattr(other, same) != getattr(spec, same):
                 continue
             where = self.origins[f"backends.{other.name}"]
-            word = shown(getattr(spec, same))[1:-1]
+            word = quoted(getattr(spec, same))[1:-1]
             place.refuse((), f"the {same} {word} is already used by the backend at {where}")
             return
         self.backends[spec.namespace] = spec
@@ -143,7 +143,7 @@ MISPLACED = {
 def read_backend(name: str, table: object, place: TablePlace) -> BackendSpec | None:
     """The backend a table describes; None when something is wrong with it, which is noted."""
     if not isinstance(table, dict):
-        place.refuse((), f"{place.label} must be a table, not {shown(table)}")
+        place.refuse((), f"{place.label} must be a table, not {quoted(table)}")
         return None
     before = len(place.gathering.problems)
     place.found()
@@ -183,7 +183,7 @@ def read_plain(key: str, value: object, place: TablePlace) -> Any:
     if field is None:
         told = MISTAKEN.get(key)
         hint = f"; {told}" if told else nearest(key, BACKEND_FIELDS)
-        raise BadValue(f"unknown setting '{shown(key)[1:-1]}' in [{place.label}]{hint}")
+        raise BadValue(f"unknown setting '{quoted(key)[1:-1]}' in [{place.label}]{hint}")
     try:
         return check(field, value)
     except BadValue as error:
@@ -206,7 +206,7 @@ def as_list(text: str) -> str:
         words = shlex.split(text)
     except ValueError:
         words = text.split()
-    return f"[{', '.join(shown(word) for word in masked_arguments(words))}]"
+    return f"[{', '.join(quoted(word) for word in masked_arguments(words))}]"
 
 
 def read_folder(key: str, value: object, place: TablePlace) -> str:
@@ -261,7 +261,7 @@ def read_values(
     """A table of texts and references; each that is wrong is noted at its own line."""
     field = BACKEND_FIELDS[key]
     if not isinstance(value, dict) or len(value) > field.type.__metadata__[0].max_length:
-        raise BadValue(f"{place.name(key)} must be {field.must_be}, not {shown(value)}")
+        raise BadValue(f"{place.name(key)} must be {field.must_be}, not {quoted(value)}")
     values: dict[str, Value] = {}
     for name, each in value.items():
         label = place.name(key, name)
@@ -288,14 +288,14 @@ def read_value(label: str, value: object, folder: Path) -> Value:
     for each in value:
         if each not in REFERENCE:
             hint = nearest(each, REFERENCE)
-            raise BadValue(f"unknown setting '{shown(each)[1:-1]}' in {label}{hint}")
+            raise BadValue(f"unknown setting '{quoted(each)[1:-1]}' in {label}{hint}")
     if not all(isinstance(each, str) and types.text(each) for each in value.values()):
         raise BadValue(f"{label} must refer to a variable or a file by its name")
     variable, file = value.get("env"), value.get("file")
     if (variable is None) is (file is None):
         raise BadValue(f"{label} must have either env or file")
     if variable is not None and not VARIABLE.fullmatch(variable):
-        raise BadValue(f"{label}.env must be the name of a variable, not {shown(variable)}")
+        raise BadValue(f"{label}.env must be the name of a variable, not {quoted(variable)}")
     if file is not None:
         if not types.path(file):
             raise BadValue(f"{label}.file must be the path of a file")
@@ -361,7 +361,7 @@ def namespace_of(name: str, table: Mapping[str, Any], place: TablePlace) -> str 
         if "namespace" not in table:
             hint = proposed(given) or error.nearest
             told = f'namespace = "{hint}"' if hint else "a namespace"
-            place.refuse((), f"{place.label}: {shown(name)} is not a valid namespace; add {told}")
+            place.refuse((), f"{place.label}: {quoted(name)} is not a valid namespace; add {told}")
         return None
     if given in RESERVED_NAMES:
         key = ("namespace",) if "namespace" in table else ()

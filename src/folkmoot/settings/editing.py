@@ -1,4 +1,4 @@
-"""Changes the settings file: adds the table of a backend or removes it, and nothing else.
+"""Changes the settings file: the table of a backend, or one value, and nothing else.
 
 The file is written whole, in one step, and only if a hub would accept it. It is edited by lines,
 not with tomlkit, which counts a comment above a table to the table before it.
@@ -164,6 +164,54 @@ def without_backend(text: str, name: str) -> str:
     return changed
 
 
+def with_value(text: str, key: Key, value: Any) -> str:
+    """The text with one value of a table set, or without it where that is None; comments stay."""
+    end = "\r" if "\r\n" in text else ""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    *names, name = key
+    new = [f"[{'.'.join(map(toml_key, names))}]{end}", line_of((name,), value) + end]
+    first, after = len(lines), len(lines)
+    table: Key = ()
+    for statement in statements_of(text):
+        if statement.heads:
+            (table,) = statement.keys
+        elif set_by(statement, key):
+            first, after, new = *statement[:2], [line_of(key[len(table) :], value) + end]
+            break
+        if table == key[:-1] and statement.keys:
+            # Behind the last value of its table.
+            first, after, new = statement.after, statement.after, new[-1:]
+    else:
+        if len(new) > 1 and lines and lines[-1].strip():
+            new.insert(0, end)
+    lines[first:after] = [] if value is None else new
+    changed = "".join(f"{line}\n" for line in lines)
+    check_same(changed, with_key(parsed(text), key, value))
+    return changed
+
+
+def line_of(key: Key, value: Any) -> str:
+    """One statement."""
+    return f"{'.'.join(map(toml_key, key))} = {toml_value(value)}"
+
+
+def set_by(statement: Statement, key: Key) -> bool:
+    """Whether a statement sets this value, and nothing else."""
+    about = [each[: len(key)] == key for each in statement.keys]
+    if any(about) and not all(about):
+        raise e.SettingsUnwritable("several values are in one statement; edit it by hand.")
+    return any(about)
+
+
+def with_key(values: dict[str, Any], key: Key, value: Any) -> dict[str, Any]:
+    """Values with one of them set, or without it."""
+    name, *rest = key
+    if rest:
+        return {**values, name: with_key(values.get(name, {}), tuple(rest), value)}
+    left = {other: each for other, each in values.items() if other != name}
+    return left if value is None else {**left, name: value}
+
+
 def kept_lines(lines: list[str], gone: set[int]) -> list[str]:
     """The remaining lines, without blank lines that only separated the removed ones."""
     kept: list[str] = []
@@ -257,10 +305,16 @@ def check_same(changed: str, wanted: dict[str, Any]) -> None:
     except ValueError:
         told = "it is written in a way that cannot be extended; edit it by hand."
         raise e.SettingsUnwritable(told) from None
-    if {**said, BACKENDS: said.get(BACKENDS, {})} != wanted:
+    # A table that is empty and one that is not there say the same.
+    if filled(said) != filled(wanted):
         raise e.SettingsUnwritable(
             "it cannot be changed without changing something else. Edit it by hand."
         )
+
+
+def filled(values: dict[str, Any]) -> dict[str, Any]:
+    """Values without empty tables."""
+    return {name: each for name, each in values.items() if each != {}}
 
 
 def plain(value: Any) -> Any:

@@ -162,10 +162,10 @@ def refusal(field: Field, value: object) -> BadValue:
         return BadValue(f"must be {field.must_be}")
     if field.shape in types.WITH_PASSWORDS and isinstance(value, str):
         value = types.without_password(value)
-    return BadValue(f"must be {field.must_be}, not {shown(value)}")
+    return BadValue(f"must be {field.must_be}, not {quoted(value)}")
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as a settings file spells it, cut to a readable length."""
     match value:
         case bool():
@@ -188,7 +188,7 @@ def shown(value: object) -> str:
 
 def bare(name: str) -> str:
     """A key as TOML spells it, quoted where it must be."""
-    return name if BARE.fullmatch(name) else shown(name)
+    return name if BARE.fullmatch(name) else quoted(name)
 
 
 def nearest(name: str, known: Iterable[str], spelled: str = "'{}'") -> str:

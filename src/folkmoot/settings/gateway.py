@@ -13,7 +13,7 @@ from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.grammar import parse_handle
 from folkmoot.names.safe_names import is_hashed, spelled_out
 from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
-from folkmoot.settings.fields import OPEN_TABLES, bare, nearest, shown
+from folkmoot.settings.fields import OPEN_TABLES, bare, nearest, quoted
 from folkmoot.settings.files import FROM_FILE, FROM_IMPORT, SettingsDocument
 from folkmoot.settings.limits import MAX_MEMBERS, MAX_PATTERNS
 from folkmoot.settings.mcpservers import take_servers
@@ -40,12 +40,14 @@ def read_groups(table: object, place: TablePlace) -> None:
 def read_members(name: str, members: object, place: TablePlace) -> Iterator[str]:
     """The handles of one group."""
     if not isinstance(members, list) or len(members) > MAX_MEMBERS:
-        place.refuse((name,), f"{place.name(name)} must be a list of handles, not {shown(members)}")
+        place.refuse(
+            (name,), f"{place.name(name)} must be a list of handles, not {quoted(members)}"
+        )
         return
     for member in members:
         handle = parse_handle(member) if isinstance(member, str) else None
         if handle is None:
-            place.refuse((name,), f"{place.name(name)}: {shown(member)} is not a valid handle")
+            place.refuse((name,), f"{place.name(name)}: {quoted(member)} is not a valid handle")
         else:
             yield handle
 
@@ -85,7 +87,9 @@ def holder(name: str, place: TablePlace) -> str | None:
         return None
     handle = parse_handle(name)
     if handle is None:
-        place.refuse((name,), f"{place.name(name)}: {shown(name)} is neither a handle nor a @GROUP")
+        place.refuse(
+            (name,), f"{place.name(name)}: {quoted(name)} is neither a handle nor a @GROUP"
+        )
     return handle
 
 
@@ -101,7 +105,7 @@ def read_patterns(name: str, given: object, place: TablePlace) -> tuple[Any, ...
         place.refuse(
             (name,),
             f"{place.name(name)} must be a list of at most {MAX_PATTERNS:,} capabilities, "
-            f"not {shown(given)}",
+            f"not {quoted(given)}",
         )
         return ()
     for each in (pattern for written in given for pattern in meant(name, written, place)):
@@ -138,7 +142,7 @@ def meant(name: str, written: Any, place: TablePlace) -> Iterator[Any]:
         # Which tool it is only the catalogue of a running hub knows; a deny must not miss it.
         place.refuse(
             (name,),
-            f"{place.name(name)}: {shown(kind)} may be a name that the hub shortened; write the "
+            f"{place.name(name)}: {quoted(kind)} may be a name that the hub shortened; write the "
             "tool as NAMESPACE:TOOL",
         )
         return
@@ -151,7 +155,7 @@ def entries(table: object, place: TablePlace) -> Iterator[tuple[str, object]]:
     if isinstance(table, dict):
         yield from table.items()
     else:
-        place.refuse((), f"{place.label} must be a table, not {shown(table)}")
+        place.refuse((), f"{place.label} must be a table, not {quoted(table)}")
 
 
 def check_names(gathering: GatewayTables, places: Mapping[str, TablePlace]) -> None:
@@ -202,7 +206,7 @@ def take_gateway(
 def take_backends(document: SettingsDocument, outer: TablePlace) -> None:
     tables = document.values.get("backends", {})
     if not isinstance(tables, dict):
-        outer.refuse((), f"backends must be a table of tables, not {shown(tables)}")
+        outer.refuse((), f"backends must be a table of tables, not {quoted(tables)}")
         return
     for name, table in tables.items():
         place = outer._replace(

@@ -21,8 +21,8 @@ from folkmoot.settings.fields import (
     BadValue,
     check,
     nearest,
+    quoted,
     read_text,
-    shown,
 )
 from folkmoot.settings.files import (
     FROM_ENVIRONMENT,
@@ -108,6 +108,8 @@ PREFIX = "FOLKMOOT_"
 OTHER_VARIABLES = {
     "FOLKMOOT_CONFIG": "The settings file, when `--config` does not name one.",
     "FOLKMOOT_CREDENTIALS": "The file in which the command line saves your accounts.",
+    "FOLKMOOT_TOKEN": "The token that commands use, instead of a saved account.",
+    "FOLKMOOT_URL": "The hub of that token, when `--url` does not name one.",
     "FOLKMOOT_INVITATION": "The invitation that `folkmoot room join --invitation` uses.",
     "FOLKMOOT_PASSPHRASE": "The passphrase of `folkmoot bridge key export` and `import`.",
     "FOLKMOOT_DEBUG": "When set to anything, an unexpected error shows its traceback.",
@@ -257,7 +259,7 @@ def take_file(merge: MergedValues, document: SettingsDocument) -> None:
         path = f"{section}.{name}" if section else name
         where, line = document.where(*(section.split(".") if section else ()), name)
         if path in SECTIONS:
-            wrong = f"{path} must be a table of settings, not {shown(value)}"
+            wrong = f"{path} must be a table of settings, not {quoted(value)}"
         elif path not in FIELDS:
             wrong = f"unknown {unknown(section, name, value)}"
         elif FIELDS[path].secret:
@@ -287,7 +289,7 @@ def take_environment(merge: MergedValues, environ: Mapping[str, str]) -> None:
             continue
         if name not in variables:
             hint = nearest(name, [*variables, *OTHER_VARIABLES])
-            merge.refuse(FROM_ENVIRONMENT, 0, f"{shown(name)[1:-1]}: unknown variable{hint}")
+            merge.refuse(FROM_ENVIRONMENT, 0, f"{quoted(name)[1:-1]}: unknown variable{hint}")
             continue
         field = variables[name]
         try:
@@ -329,7 +331,7 @@ def flatten(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str,
 
 def unknown(section: str, name: str, value: object) -> str:
     """What is not known, in which table, and what was probably meant."""
-    key = shown(name)[1:-1]
+    key = quoted(name)[1:-1]
     if not section and isinstance(value, dict):
         return f"table [{key}]{nearest(name, [*SECTIONS, *OPEN_TABLES], '[{}]')}"
     place = f" in [{section}]" if section else ""

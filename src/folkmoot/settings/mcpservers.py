@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
 from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
-from folkmoot.settings.fields import BadValue, bare, shown
+from folkmoot.settings.fields import BadValue, bare, quoted
 from folkmoot.settings.files import (
     FileUnreadable,
     Problem,
@@ -150,7 +150,7 @@ def servers_in(text: str, label: str, environ: Mapping[str, str]) -> Iterator[Cl
 def read_server(name: str, entry: object, line: int, environ: Mapping[str, str]) -> ClientServer:
     """One server as the table of a backend."""
     if not isinstance(entry, dict):
-        return ClientServer(name, line, {}, wrong=f" must be an object, not {shown(entry)}")
+        return ClientServer(name, line, {}, wrong=f" must be an object, not {quoted(entry)}")
     try:
         table = {**reached(entry, environ), **flags(entry)}
         namespace = namespace_for(name)
@@ -167,7 +167,7 @@ def read_server(name: str, entry: object, line: int, environ: Mapping[str, str])
         name,
         line,
         table,
-        ignored=tuple(shown(key)[1:-1] for key in ignored),
+        ignored=tuple(quoted(key)[1:-1] for key in ignored),
         expanded=tuple(references(entry)),
     )
 
@@ -186,7 +186,7 @@ def reached(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, A
     """How a server is reached, with what the environment holds where it is referred to."""
     kind = entry.get("type", entry.get("transport"))
     if kind is not None and (not isinstance(kind, str) or kind not in TYPES):
-        raise BadValue(f"type must be stdio, http or sse, not {shown(kind)}")
+        raise BadValue(f"type must be stdio, http or sse, not {quoted(kind)}")
     table: dict[str, Any] = {}
     if entry.get("command"):
         # What its own environment holds, the program may well put in itself.
@@ -211,7 +211,7 @@ def command(entry: Mapping[str, Any]) -> Iterator[str]:
     """The program and its arguments, which clients keep apart."""
     program, arguments = entry["command"], entry.get("args") or []
     if not isinstance(program, str):
-        raise BadValue(f"command must be text, not {shown(program)}")
+        raise BadValue(f"command must be text, not {quoted(program)}")
     if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
         raise BadValue("args must be a list of texts")
     yield program
@@ -229,7 +229,7 @@ def namespace_for(name: str) -> str:
         namespace = namespace_from_slug(name)
     except e.InvalidName as error:
         if error.nearest is None:
-            raise LeftOut(f"{shown(name)} cannot be turned into a namespace") from None
+            raise LeftOut(f"{quoted(name)} cannot be turned into a namespace") from None
         namespace = error.nearest
     if namespace in RESERVED_NAMES:
         raise LeftOut(f"the namespace {namespace} is reserved")
@@ -287,5 +287,5 @@ def variable(inside: str) -> tuple[str, str | None]:
     """The variable a reference names, and what stands for it where it is not set."""
     found = VARIABLE.fullmatch(inside)
     if found is None or found[1] in CLIENTS_OWN:
-        raise LeftOut(f"a hub does not support {shown('${' + inside + '}')[1:-1]}")
+        raise LeftOut(f"a hub does not support {quoted('${' + inside + '}')[1:-1]}")
     return found[1], found[2]

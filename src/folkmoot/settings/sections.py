@@ -26,10 +26,10 @@ class GatewaySettings(SettingsTable, frozen=True, kw_only=True):
     new_tools: NewTools = "hold"
     """What happens to tools that a server adds after its first listing: held back until an operator
     accepts them, or listed. Those of a trusted server are listed."""
-    edit_from_web: bool = False
-    """Whether operators can add, test and remove servers over the network, in the console for
-    example, with the scope `operate` and a token given once more. That runs programs on this
-    machine. When off, only `folkmoot backends` and the hub's own socket can."""
+    edit_from_web: bool = True
+    """Whether operators can add, test and remove servers in the console, and change groups. Servers
+    run programs on this machine, so that needs https or localhost, and the operator's passkey or a
+    token given once more. When off, only `folkmoot backends` and the hub's own socket can."""
 
 
 ProxiesShown: TypeAlias = Literal["this_machine", "operators", "nobody"]

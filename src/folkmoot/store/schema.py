@@ -5,6 +5,7 @@ A database records the texts that made it. It is opened only if this program has
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -16,6 +17,8 @@ import apsw
 from folkmoot.core import errors as e
 from folkmoot.store.sqlite import has_table, is_empty, run
 from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK
+
+logger = logging.getLogger(__name__)
 
 STEPS: Final[tuple[str, ...]] = ()
 """The SQL that each release after the first adds, which SQLite and PostgreSQL both understand.
@@ -78,6 +81,13 @@ def migrate(connection: apsw.Connection, texts: Sequence[str]) -> None:
                 raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
             record = "INSERT INTO schema_migrations (version, sha256) VALUES (?, ?)"
             run(connection, record, (version, digest_of(text)))
+    tell_migrated(applied, len(texts))
+
+
+def tell_migrated(before: int, after: int) -> None:
+    """Log that a database in use has a newer schema now, which older releases do not open."""
+    if before:
+        logger.info("the database was migrated", extra={"from_schema": before, "to_schema": after})
 
 
 @contextmanager

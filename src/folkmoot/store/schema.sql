@@ -29,6 +29,7 @@ INSERT INTO counters (name, value) VALUES ('message_seq', 0), ('room_id', 0), ('
 
 -- Who has an account. `payload_formats` is what the owner of a client's key reads in a box beside
 -- plain text: names, separated by spaces. A suspended account cannot be used until it is restored.
+-- The browser sessions of an operator can run the hub.
 CREATE TABLE users (
     id TEXT NOT NULL PRIMARY KEY,
     handle TEXT NOT NULL UNIQUE,
@@ -44,7 +45,8 @@ CREATE TABLE users (
     recovery_hash TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    suspended_at BIGINT
+    suspended_at BIGINT,
+    operator_since BIGINT
 );
 
 -- One row for each name that cannot be taken: a redirect points at the user, so that a chain of
@@ -237,11 +239,13 @@ CREATE TABLE room_snapshots (
     data BLOB NOT NULL
 );
 
+-- `read_seq` is the last message that the member has read.
 CREATE TABLE room_members (
     room_id BIGINT NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
     account_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     role TEXT NOT NULL,
     state TEXT NOT NULL,
+    read_seq BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (room_id, account_id)
 );
 
@@ -265,12 +269,15 @@ CREATE TABLE room_messages (
 CREATE INDEX room_messages_by_id ON room_messages (room_id, id);
 
 -- An author is whoever sent a message or, for one of the gateway's own, whom it is about; '' is the
--- gateway. What an account has in all rooms is the sum of its shares, and so is what a room has.
+-- gateway. What an account has in all rooms is the sum of its shares, and so is what a room has. The
+-- last thing that the author said or proposed is `talk_seq`: whether a room has something unread is
+-- known without looking for it among its messages.
 CREATE TABLE room_shares (
     room_id BIGINT NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
     author TEXT NOT NULL,
     messages BIGINT NOT NULL,
     bytes BIGINT NOT NULL,
+    talk_seq BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (room_id, author)
 );
 
@@ -290,11 +297,20 @@ CREATE TABLE room_guests (
     expires_at BIGINT,
     capabilities TEXT NOT NULL,
     invite_id TEXT NOT NULL,
+    read_seq BIGINT NOT NULL DEFAULT 0,
     UNIQUE (room_id, likeness)
 );
 
 CREATE INDEX guests_of_inviter ON room_guests (invited_by);
 CREATE INDEX guests_who_wait ON room_guests (expires_at) WHERE expires_at IS NOT NULL;
+
+-- The messages that mention a member or a guest who has not read them, at most 100 for each.
+CREATE TABLE room_mentions (
+    room_id BIGINT NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
+    reader TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (room_id, reader, seq)
+);
 
 -- The backends that take part in a room.
 CREATE TABLE room_backends (

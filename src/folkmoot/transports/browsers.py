@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from folkmoot.accounts.limits import OIDC_SECONDS
+from folkmoot.accounts.passkeys import origin_of
 from folkmoot.core import errors as e
 from folkmoot.transports.guard import SAFE_METHODS, host_of, is_loopback
 from folkmoot.transports.limits import MAX_COOKIE_BYTES
@@ -60,8 +61,7 @@ class BrowserCookies:
 
     def __init__(self, accounts: Accounts, public_url: str = "") -> None:
         self._accounts = accounts
-        parts = urlsplit(public_url)
-        self._public = f"{parts.scheme}://{parts.netloc}".lower() if public_url else ""
+        self._public = origin_of(public_url) if public_url else ""
 
     def origin(self, scope: Scope) -> str:
         """The origin of the hub's pages, as the browser that sent a request has it."""
@@ -108,14 +108,6 @@ class BrowserCookies:
     def _takes_cookies(self, scope: Scope) -> bool:
         scheme, _, netloc = self.origin(scope).partition("://")
         return scheme == "https" or is_loopback(host_of(netloc))
-
-    def comes_from_here(self, scope: Scope) -> bool:
-        """Whether a form was sent by a page of the hub, in a browser that takes its cookie."""
-        try:
-            self._check_origin(scope, needed=True)
-        except e.OriginNotAllowed:
-            return False
-        return self._takes_cookies(scope)
 
     async def identity(self, secret: str) -> Identity | None:
         """The identity of a valid browser session."""

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_STREAM
-from folkmoot.operations.call import EventStream, StreamEvent, unless
+from folkmoot.operations.call import EventStream, StreamEvent, run_until
 from folkmoot.transports.answers import refusal
 from folkmoot.transports.limits import STREAM_KEEP_ALIVE_SECONDS
 
@@ -63,7 +63,7 @@ class EventResponse:
             if scope["method"] != "HEAD":
                 follows = not self._ends_itself
                 async with self._waiting.watched(self._caller, receive, follows=follows):
-                    await unless(self._caller.leaving, self._send(send))
+                    await run_until(self._caller.leaving, self._send(send))
         finally:
             close = getattr(self._events, "aclose", None)
             if close is not None:
@@ -105,7 +105,7 @@ async def progressing(
     working.add_done_callback(lambda _: told.put_nowait(None))
     try:
         async with waiting.watched(caller, receive):
-            first = await unless(caller.leaving, told.get())
+            first = await run_until(caller.leaving, told.get())
     except asyncio.CancelledError:
         working.cancel()
         raise

@@ -19,7 +19,7 @@ from folkmoot.gateway.operations import call_in_room
 from folkmoot.gateway.requests import GATEWAY_CALL
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION, TOOLS_CALL
 from folkmoot.operations.concealment import conceal_call
-from folkmoot.pipeline import Pipeline, enveloped, error_of, judged_by_the_service
+from folkmoot.pipeline import Pipeline, allow_all, enveloped, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -153,7 +153,7 @@ class Operations:
             raise error
 
         who, seen = said.visitor.principal, {VISITOR: said.visitor}
-        pipeline = Pipeline(perform, self._interceptors, judged_by_the_service, stopped)
+        pipeline = Pipeline(perform, self._interceptors, allow_all, stopped)
         envelope = enveloped(
             self._clock, said.message, who, transport=said.transport, extensions=seen
         )

@@ -134,8 +134,8 @@ class OperatorSocket(Entity):
         if self._listener is None:
             raise e.ControlError("The control socket does not listen yet.")
         away = TurnedAway()
-        house = OpenConnections(MAX_OPERATOR_CONNECTIONS, away)
-        protocols = HubProtocols(AsOperator(app), house)
+        open_connections = OpenConnections(MAX_OPERATOR_CONNECTIONS, away)
+        protocols = HubProtocols(AsOperator(app), open_connections)
         listener = Listener(
             self._listener,
             protocols,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from folkmoot.core import errors as e
-from folkmoot.operations.arguments import shown
+from folkmoot.operations.arguments import truncated
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
 
@@ -46,7 +46,9 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
         if name == TOKEN:
             continue
         if name not in parameters:
-            raise e.QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
+            raise e.QueryInvalid(
+                f"Unknown query parameter: {truncated(name)}.", parameter=truncated(name)
+            )
         schema = parameters[name]
         if schema["type"] == "array":
             given.setdefault(name, []).append(read_value(name, schema["items"], text))

@@ -251,13 +251,13 @@ class HubProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        house: OpenConnections,
+        open_connections: OpenConnections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._house = house
+        self._open = open_connections
         self._peer: ConnectionPeer
         self._since = 0.0
-        self._patience: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._write_seconds = WRITE_SECONDS
         self._unsent = 0
@@ -284,9 +284,9 @@ class HubProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = _Flow(self)
         self._since = self.loop.time()
-        self._peer = self._house.opened(self, self.client[0] if self.client else "")
+        self._peer = self._open.opened(self, self.client[0] if self.client else "")
         self._who = self._peer.address
-        self._expect()
+        self._start_timer()
 
     @property
     def waiting_since(self) -> float | None:
@@ -298,8 +298,8 @@ class HubProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, and let whatever still answers on it know."""
-        self._house.closed(self._peer)
-        self._relax()
+        self._open.closed(self._peer)
+        self._cancel_timer()
         self._written()
         # uvicorn tells the newest request alone, which may still wait for an older one's answer.
         if self._answering is not None and not self._answering.response_complete:
@@ -330,7 +330,7 @@ class HubProtocol(HttpToolsProtocol):
             return False
         if self._unparsed and not self._parsing:
             self._parsing = True
-            self._house.turns.queue(self._who, self._parse_on)
+            self._open.turns.queue(self._who, self._parse_on)
         return not self._unparsed
 
     def _parse_on(self) -> None:
@@ -341,7 +341,7 @@ class HubProtocol(HttpToolsProtocol):
             before = self._pieces
             self._parse(unparsed.take())
             unparsed.fit(self._pieces - before)
-        self._house.turns.charge(self._who, monotonic() - began)
+        self._open.turns.charge(self._who, monotonic() - began)
         if self.transport.is_closing():
             unparsed.drop()
         elif unparsed:
@@ -387,9 +387,9 @@ class HubProtocol(HttpToolsProtocol):
             return
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self._refuse_head(_HEAD_TOO_LONG)
-        if self._in_head and self._patience is None and not (self.pipeline or self._unparsed):
+        if self._in_head and self._timer is None and not (self.pipeline or self._unparsed):
             # Most heads come whole, and need not be waited for. While requests wait we do not read.
-            self._expect()
+            self._start_timer()
         if self._writing is None and self.transport.is_closing():
             self._watch()
 
@@ -410,8 +410,8 @@ class HubProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._since = self.loop.time()
-        if self._patience is not None:
-            self._relax()
+        if self._timer is not None:
+            self._cancel_timer()
 
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""
@@ -423,8 +423,8 @@ class HubProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._discarded = 0
-        if self._patience is not None:
-            self._relax()
+        if self._timer is not None:
+            self._cancel_timer()
         self._body_left = 0
         for place, (name, value) in enumerate(self.headers):
             if value.endswith(BLANKS):
@@ -465,7 +465,7 @@ class HubProtocol(HttpToolsProtocol):
             # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
             if self._discarded > MAX_LINGER_BYTES and not self._lingers:
-                self._lingers = self._house.linger(self._peer)
+                self._lingers = self._open.linger(self._peer)
                 if not self._lingers:
                     self.transport.close()
         super().on_body(body)
@@ -508,7 +508,7 @@ class HubProtocol(HttpToolsProtocol):
             self._answering.body = bytearray()
         super().on_response_complete()
         if self.cycle.more_body:
-            self._expect(LINGER_SECONDS)
+            self._start_timer(LINGER_SECONDS)
         if self.transport.is_closing():
             if self._writing is None:
                 self._watch()
@@ -521,7 +521,7 @@ class HubProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that asks for nothing."""
         super().timeout_keep_alive_handler()
-        self._see_off()
+        self._close_slow()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than we write."""
@@ -532,7 +532,7 @@ class HubProtocol(HttpToolsProtocol):
         """The client has read most of it."""
         super().resume_writing()
         self._written()
-        self._see_off()
+        self._close_slow()
 
     def shutdown(self) -> None:
         """Finish the request in flight, then close.
@@ -560,24 +560,24 @@ class HubProtocol(HttpToolsProtocol):
             return
         # From here on uvicorn has nothing to answer, and no time limit of its own.
         self.cycle.disconnected = True
-        self._relax()
+        self._cancel_timer()
         self._written()
         self._unset_keepalive_if_required()
         # The parser and this protocol hold each other, which would keep both for long.
         self.parser = None  # type: ignore[assignment]
         self.flow.forget_protocol()
-        connections, house, peer = self.connections, self._house, self._peer
+        connections, open_connections, peer = self.connections, self._open, self._peer
 
         def leave(link: WebSocketConnection) -> None:
             connections.discard(link)
-            house.closed(peer)
+            open_connections.closed(peer)
             left(link)
 
         link = WebSocketConnection(
             self.transport,
             limits,
             leave=leave,
-            turns=house.turns,
+            turns=open_connections.turns,
             unfinished=unfinished,
             owner=peer.account or peer.address,
             paused=self.flow.write_paused,
@@ -605,26 +605,26 @@ class HubProtocol(HttpToolsProtocol):
         self._answering = cycle
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
-        app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
+        app = self._open.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         joined = self._joining = JoinedWrites(self.transport)
         cycle.transport = joined  # type: ignore[assignment]
         cycle.scope[HEAD] = joined  # type: ignore[typeddict-unknown-key]
-        who = self._who = self._house.whose(peer, cycle.scope)  # type: ignore[arg-type]
+        who = self._who = self._open.whose(peer, cycle.scope)  # type: ignore[arg-type]
 
         def direct(scope: Any, *_: object) -> Any:
             return app(scope, DirectReceive(cycle), DirectSend(cycle, joined))  # type: ignore[arg-type]
 
-        request = Metered(cycle.run_asgi(direct), self._house.turns, who)
+        request = Metered(cycle.run_asgi(direct), self._open.turns, who)
         if cycle.scope["path"] == FORWARD_PATH:
             cycle.scope[METERED] = request  # type: ignore[typeddict-unknown-key]
-        self._house.turns.begin(who, partial(self._answer, request))
+        self._open.turns.begin(who, partial(self._answer, request))
 
     def _answer(self, request: Metered) -> None:
         task = self.loop.create_task(request)
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
 
-    def _see_off(self) -> None:
+    def _close_slow(self) -> None:
         """A connection closes once everything is read, which some never do."""
         if self._writing is None and self.transport.is_closing():
             self._watch()
@@ -647,22 +647,22 @@ class HubProtocol(HttpToolsProtocol):
             self._writing.cancel()
             self._writing = None
 
-    def _expect(self, seconds: float | None = None) -> None:
-        self._relax()
+    def _start_timer(self, seconds: float | None = None) -> None:
+        self._cancel_timer()
         seconds = HEAD_SECONDS if seconds is None else seconds
-        self._patience = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+        self._timer = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
-    def _relax(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class HubProtocols:
     """Makes the connections to one application, and has those that are open."""
 
-    def __init__(self, app: ASGIApp, house: OpenConnections) -> None:
-        self.house = house
+    def __init__(self, app: ASGIApp, open_connections: OpenConnections) -> None:
+        self.open_connections = open_connections
         self._state = ServerState()
         self._config = Config(
             app,
@@ -678,7 +678,7 @@ class HubProtocols:
 
     def __call__(self) -> HubProtocol:
         """The protocol of another connection."""
-        return HubProtocol(self._config, self._state, {}, house=self.house)
+        return HubProtocol(self._config, self._state, {}, open_connections=self.open_connections)
 
     def tell_date(self) -> None:
         """Say in every answer what time it is now."""

@@ -21,12 +21,12 @@ from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import OPERATE
 from folkmoot.core.scopes import scope as scope_of
 from folkmoot.core.strict import Limits
-from folkmoot.operations.arguments import shown, unknown_names
+from folkmoot.operations.arguments import truncated, unknown_names
 from folkmoot.operations.call import (
     Caller,
     EventStream,
     FileAnswer,
-    unless,
+    run_until,
 )
 from folkmoot.operations.routes import NAMED, NO_CONTENT
 from folkmoot.rooms.spec import ROOM_NAME as ROOM
@@ -193,7 +193,7 @@ class Resource(Entity):
             except e.ArgumentInvalid as error:
                 if left == given:
                     raise
-                why = f"An interceptor left arguments that cannot be: {error.message}"
+                why = f"An interceptor produced invalid arguments: {error.message}"
                 raise e.RewriteRefused(why) from None
 
         if operated or not row.judged:
@@ -206,7 +206,7 @@ class Resource(Entity):
             return await progressing(work, caller, self.waiting, receive)
         else:
             async with self.waiting.watched(caller, receive):
-                found = await unless(caller.leaving, work)
+                found = await run_until(caller.leaving, work)
             if found is None:
                 raise e.HubStopping(STOPPING)
             done = found
@@ -291,7 +291,7 @@ def read_arguments(
         body = strict.decode_object(raw, BODY)
         elsewhere = endpoint.not_given | {each.name for each in endpoint.query}
         if unknown := [name for name in body if name in elsewhere or not endpoint.body]:
-            raise e.ArgumentInvalid(unknown_names("", unknown), field=shown(unknown[0]))
+            raise e.ArgumentInvalid(unknown_names("", unknown), field=truncated(unknown[0]))
         given |= body
     elif endpoint.body:
         strict.decode_object(raw, BODY)

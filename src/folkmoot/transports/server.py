@@ -99,7 +99,7 @@ class HttpServer:
     ) -> None:
         self._sockets = sockets
         self._away = TurnedAway(metrics)
-        house = OpenConnections(
+        open_connections = OpenConnections(
             max_connections,
             self._away,
             per_address=per_address,
@@ -109,7 +109,7 @@ class HttpServer:
             identify=identify,
             metrics=metrics,
         )
-        self._protocols = HubProtocols(app, house)
+        self._protocols = HubProtocols(app, open_connections)
         self._listen = partial(
             Listener,
             protocol=self._protocols,

@@ -107,6 +107,10 @@ class Client(Struct, frozen=True, kw_only=True):
     entry: Entry = _plain
     started: Started = _command
     format: Literal["json", "yaml", "toml"] = "json"
+    where: str = ""
+    """Where its settings file is, for people."""
+    called: str = ""
+    """What it is in a list of clients, if not its name."""
 
     def settings(self, endpoint: str, token: str = "", name: str = NAME) -> dict[str, Any]:
         """What the client's settings file must hold."""
@@ -128,14 +132,49 @@ class Client(Struct, frozen=True, kw_only=True):
 CLIENTS: dict[str, Client] = {
     client.id: client
     for client in (
-        Client(id="claude-desktop", name="Claude Desktop", entry=_bridged),
+        Client(
+            id="claude-desktop",
+            name="Claude Desktop",
+            entry=_bridged,
+            where="Open Settings → Developer → Edit Config, add this to the file, and restart "
+            "Claude. This needs Node.js on your computer.",
+        ),
         Client(id="claude-code", name="Claude Code", entry=_typed, started=_typed_command),
-        Client(id="vscode", name="VS Code", member="servers", entry=_typed, started=_typed_command),
-        Client(id="cursor", name="Cursor"),
-        Client(id="codex", name="Codex", member="mcp_servers", entry=_codex, format="toml"),
-        Client(id="gemini", name="Gemini CLI", entry=_http_url),
-        Client(id="windsurf", name="Windsurf", entry=_server_url),
-        Client(id="zed", name="Zed", member="context_servers"),
+        Client(
+            id="vscode",
+            name="VS Code",
+            member="servers",
+            entry=_typed,
+            started=_typed_command,
+            where="Or choose MCP: Open User Configuration in the Command Palette, and add this:",
+        ),
+        Client(id="cursor", name="Cursor", where="Add this to ~/.cursor/mcp.json:"),
+        Client(
+            id="codex",
+            name="Codex",
+            member="mcp_servers",
+            entry=_codex,
+            format="toml",
+            where="Add this to ~/.codex/config.toml:",
+        ),
+        Client(
+            id="gemini",
+            name="Gemini CLI",
+            entry=_http_url,
+            where="Add this to ~/.gemini/settings.json:",
+        ),
+        Client(
+            id="windsurf",
+            name="Windsurf",
+            entry=_server_url,
+            where="Add this to ~/.codeium/windsurf/mcp_config.json:",
+        ),
+        Client(
+            id="zed",
+            name="Zed",
+            member="context_servers",
+            where="Add this to ~/.config/zed/settings.json:",
+        ),
         Client(
             id="goose",
             name="Goose",
@@ -143,8 +182,15 @@ CLIENTS: dict[str, Client] = {
             entry=_extension,
             started=_goose_command,
             format="yaml",
+            where="Add this to ~/.config/goose/config.yaml, or choose Remote Extension "
+            "(Streamable HTTP) in goose configure:",
         ),
-        Client(id="mcpservers", name="Any other client"),
+        Client(
+            id="mcpservers",
+            name="Any other client",
+            called="Other",
+            where="Paste this into the settings of your MCP client:",
+        ),
     )
 }
 """Every client we know, by the name it has on the command line, in the order they are shown."""
@@ -169,6 +215,36 @@ def vscode_command(endpoint: str, token: str = "") -> str:
     """The command that tells VS Code of the hub."""
     server = {"name": NAME, **_typed(NAME, endpoint, token)}
     return shlex.join(["code", "--add-mcp", json.dumps(server, separators=(",", ":"))])
+
+
+class Way(Struct, frozen=True):
+    """One way to tell a client of the hub: what to do, and what to copy."""
+
+    how: str
+    text: str
+    what: Literal["Command", "Settings", "URL"]
+
+
+def ways(client: Client, endpoint: str, token: str = "") -> list[Way]:
+    """The ways to tell a client of the hub, the best one first; with a token it is signed in."""
+    url = f"{endpoint}?token={token}" if token else endpoint
+    found = [Way(client.where, client.snippet(endpoint, token), "Settings")]
+    match client.id:
+        case "claude-desktop" if endpoint.startswith("https:"):
+            how = "Choose Settings → Connectors → Add custom connector, and enter this URL:"
+            found.insert(0, Way(how, url, "URL"))
+        case "claude-code":
+            command = claude_code_command(endpoint, token)
+            found = [Way("Run this in a terminal:", command, "Command")]
+        case "vscode":
+            command = vscode_command(endpoint, token)
+            found.insert(0, Way("Run this in a terminal:", command, "Command"))
+        case "codex" if not token:
+            how = "Run this in a terminal. It opens the page where you sign in:"
+            found.insert(0, Way(how, codex_command(endpoint), "Command"))
+        case "mcpservers":
+            found.append(Way("If it only asks for a URL, enter this one:", url, "URL"))
+    return found
 
 
 def yaml_text(value: dict[str, Any], indent: int = 0) -> str:

@@ -37,8 +37,24 @@ PICTURE: Final = {
     "cache-control": "public, max-age=86400",
     POLICY: "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
+REFERENCE: Final = ("reference/", "architecture", "glossary", "contributing", "benchmarks")
+"""What is listed after the guides that have as many of the words."""
+PLACES: Final = (
+    ("/", "Home"),
+    ("/inbox", "Inbox"),
+    ("/rooms", "Rooms"),
+    ("/decisions", "Decisions"),
+    ("/servers", "Servers"),
+)
+"""Where the navigation of the other pages leads everyone."""
 OLDER: Final = ("decisions/", "changelog")
-"""What is listed after everything else: it tells how things came to be, not how they are."""
+"""What is listed after both: it tells how things came to be, not how they are."""
+COMMON: Final = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how",
+    "i", "in", "is", "it", "my", "of", "on", "one", "or", "our", "the", "this", "to", "what",
+    "when", "where", "which", "who", "why", "with", "you", "your",
+})  # fmt: skip
+"""Words that are not looked for, unless a query has no others."""
 
 
 class DocsPage(msgspec.Struct, frozen=True):
@@ -74,21 +90,26 @@ class Shelf:
         self._sections: list[DocsSection] | None = None
 
     def search(self, query: str) -> list[DocsSection]:
-        """The sections that have every word of a query, best first."""
+        """The sections that have any word of a query, best first."""
         words = query[:MAX_SEARCH_CHARACTERS].casefold().split()[:MAX_SEARCH_WORDS]
+        words = [word for word in words if word not in COMMON] or words
         if not words:
             return []
         if self._sections is None:
             self._sections = [part for page in self.pages.values() for part in sections(page)]
-        found = (each for each in self._sections if all(word in each.folded for word in words))
+        found = (each for each in self._sections if any(word in each.folded for word in words))
         return sorted(found, key=lambda each: rank(each, words))[:MAX_SEARCH_RESULTS]
 
 
-def rank(section: DocsSection, words: list[str]) -> tuple[bool, int, int]:
-    """Where a section stands among results: words in headings count more than in the text."""
-    headings = f"{section.title} {section.page.title}".casefold()
+def rank(section: DocsSection, words: list[str]) -> tuple[int, int, int, int]:
+    """Where a section stands among results: by how many words it has, guides before the reference;
+    words in headings count more than in the text.
+    """
+    headings, path = f"{section.title} {section.page.title}".casefold(), section.page.path
+    counts = [section.folded.count(word) for word in words]
+    kind = 2 if path.startswith(OLDER) else 1 if path.startswith(REFERENCE) else 0
     named = sum(word in headings for word in words)
-    return section.page.path.startswith(OLDER), -named, -sum(map(section.folded.count, words))
+    return -sum(map(bool, counts)), kind, -named, -sum(counts)
 
 
 def sections(page: DocsPage) -> Iterator[DocsSection]:
@@ -122,7 +143,10 @@ class Documentation:
 
     def __init__(self, base: str = "") -> None:
         self._base = f"{base}/docs"
-        self._frame = PageFrame("docs.css", base=base, images="'self' data:", forms=FORMS_HERE)
+        places = () if base else PLACES
+        self._frame = PageFrame(
+            "docs.css", base=base, images="'self' data:", forms=FORMS_HERE, places=places
+        )
         self._body = source("docs.html")
         self._headers = {
             **self._frame.headers,

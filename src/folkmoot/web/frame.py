@@ -15,6 +15,7 @@ from urllib.parse import quote
 POLICY: Final = "content-security-policy"
 FORMS_NOWHERE: Final = "form-action 'none'"
 FORMS_HERE: Final = "form-action 'self'"
+PLACE: Final = '<a href="$path">$name</a> '
 
 
 @cache
@@ -64,7 +65,12 @@ class PageFrame:
     """
 
     def __init__(
-        self, *styles: str, base: str = "", images: str = "data:", forms: str = FORMS_NOWHERE
+        self,
+        *styles: str,
+        base: str = "",
+        images: str = "data:",
+        forms: str = FORMS_NOWHERE,
+        places: tuple[tuple[str, str], ...] = (),
     ) -> None:
         style = "".join(map(source, ("built/tokens.css", "style.css", *styles)))
         script = source("copy.js")
@@ -74,6 +80,7 @@ class PageFrame:
             "style": style,
             "script": script,
             "mark": ring(9, size=10),
+            "places": "".join(fill(PLACE, path=path, name=name) for path, name in places),
             "icon": f"data:image/svg+xml,{quote(source('built/icon.svg').strip())}",
         }
         self.headers = {

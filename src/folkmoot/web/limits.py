@@ -12,10 +12,6 @@ MAX_SEARCH_RESULTS: Final = 30
 """Sections that a search shows."""
 MAX_EXCERPT: Final = 160
 """Characters of a section that a result shows."""
-MAX_FORM_BYTES: Final = 4096
-"""Size of the form on an invite's page."""
-MAX_FORM_FIELDS: Final = 8
-"""Fields of that form."""
 MAX_INVITE_MESSAGE: Final = 2_000
 """Characters of the inviter's message on the page; all of it arrives as mail."""
 MAX_LANDING_PAGES: Final = 16

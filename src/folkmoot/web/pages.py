@@ -11,24 +11,20 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from folkmoot.accounts.passkeys import has_passkeys
 from folkmoot.core.entity import Entity
-from folkmoot.web.clients import CLIENTS, claude_code_command, codex_command, vscode_command
+from folkmoot.web.clients import CLIENTS, ways
 from folkmoot.web.discovery import Discovery, Installable, Shell
 from folkmoot.web.documentation import Documentation
-from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, PageFrame, fill, ring, source
+from folkmoot.web.frame import POLICY, PageFrame, fill, ring, source
 from folkmoot.web.invites import (
-    FORM_HEADERS,
     HEADERS,
     INVITES,
     Invitations,
-    Join,
-    Joined,
     closed_note,
-    handle_in,
     look_up,
     none_known,
     who_invites,
@@ -39,10 +35,10 @@ from folkmoot.web.limits import MAX_LANDING_PAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from starlette.datastructures import URL
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from folkmoot.accounts import HubInvitation
 
 DOORS = (
     ("{base}/mcp", "Mail and room tools, for any MCP client."),
@@ -67,6 +63,9 @@ SignedIn: TypeAlias = Callable[["Scope"], Awaitable[bool]]
 """Whether a request brings the cookie of a browser session."""
 
 
+Page: TypeAlias = Callable[["Request"], Awaitable[Response]]
+
+
 def never(_: Scope) -> bool:
     """Nobody may read metrics where there are none."""
     return False
@@ -77,9 +76,9 @@ async def nobody(_: Scope) -> bool:
     return False
 
 
-APP = ("/inbox", "/account", "/sign-in")
+APP = ("/inbox", "/account", "/sign-in", "/set-up")
 """Where the page of one's mail and account is."""
-CONSOLE = ("rooms", "asks", "servers", "tapes", "people", "audit")
+CONSOLE = ("rooms", "decisions", "servers", "tapes", "people", "audit")
 """Where the console is, with all that is below; and at `/` for whoever is signed in."""
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
@@ -87,11 +86,17 @@ GIVEN_HANDLE = "This invitation is only for the handle below."
 """What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
 BODIES = (
-    "landing", "clients", "invite", "invite_valid", "invite_form", "invite_joined", "invite_other",
-    "error",
+    "landing", "client", "invite", "invite_valid", "invite_other", "error",
 )  # fmt: skip
 WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
-WRONG = '<p class="wrong" role="alert">$error</p>'
+TABS = '<fieldset class="tabs">\n<legend>Your assistant</legend>\n$panels</fieldset>'
+WAY = (
+    '<p>$how</p>\n<div class="paste"><pre tabindex="0" role="region" aria-label="$label">'
+    "<code>$text</code></pre></div>"
+)
+TOKEN = "sk_YOUR_TOKEN"  # noqa: S105 - a placeholder
+"""Where a page puts the token of whoever reads it."""
+ACCEPT = '<p><a class="button" href="/sign-in#invite=$code$handle">Create your account</a></p>'
 BEGIN = (
     '<p><a href="/sign-in?next=/">Open Folkmoot</a> in this browser, go to <a href="/inbox">your '
     'inbox</a>, or read <a href="/docs/tutorials/person">how to begin</a>.</p>'
@@ -103,17 +108,6 @@ NOT_BELOW = (
     "Its operator can give it a host name of its own."
 )
 """Why a hub that a proxy has below a path serves no inbox: other programs share its origin."""
-PASSKEY = (
-    "<li><h2>Make a passkey</h2><p>You sign in with it from now on: with your fingerprint, your "
-    "face or the PIN of this device. Make it within ten minutes, in this browser.</p>"
-    '<p><a class="button" href="/account?passkey">Make a passkey</a></p>'
-    '<p>Then <a href="/inbox">open your inbox</a>.</p></li>'
-)
-NO_PASSKEY = (
-    '<li><h2>Save your token</h2><p>This browser is signed in as you: <a href="/inbox">open your '
-    "inbox</a>. Passkeys need https, and this page came without it. To sign in later, you need the "
-    "token below.</p></li>"
-)
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 OPERATORS_WORDS = (
     " The operator invites people with <code>folkmoot invite --for HANDLE</code> and creates the "
@@ -167,6 +161,13 @@ class Built:
         return HTMLResponse(self._zipped, 200, {**self._headers, "content-encoding": "gzip"})
 
 
+def at_localhost(request: Request, url: URL) -> Response:
+    """Leads to the same page by the name of this machine; browsers keep the fragment."""
+    path = request.scope["raw_path"].decode("latin-1")
+    named = url.replace(hostname="localhost", path=path)
+    return RedirectResponse(str(named), 302, {"cache-control": "no-store"})
+
+
 @cache
 def built(name: str) -> Built:
     """A page that app/ builds: compressed once, however many hubs a process has."""
@@ -181,7 +182,6 @@ class Pages(Entity, kw_only=True):
     shows_metrics: ShowsMetrics = never
     signed_in: SignedIn = nobody
     invitations: Invitations = none_known
-    join: Join | None = None
     policy: Policy = "open"
 
     def __post_init__(self) -> None:
@@ -198,20 +198,36 @@ class Pages(Entity, kw_only=True):
     def routes(self) -> list[Route]:
         """Where the pages are served, and the discovery document beside them."""
         return [
-            Route("/", self.landing),
-            *(Route(path, self.app) for path in APP),
+            Route("/", self._by_name(self.landing)),
+            *(Route(path, self._by_name(self.app)) for path in APP),
             Route("/authorize", self.authorize),
             Route("/device", self.authorize),
             Route("/connect/{ticket}", self.authorize),
             Route("/oauth/callback", self.app),
-            *(Route(f"/{name}", self.console) for name in CONSOLE),
-            *(Route(f"/{name}/{{rest:path}}", self.console) for name in CONSOLE),
-            Route("/invite/{code}", self.invite),
-            Route("/invite/{code}", self.accept, methods=["POST"]),
+            *(Route(f"/{name}", self._by_name(self.console)) for name in CONSOLE),
+            *(Route(f"/{name}/{{rest:path}}", self._by_name(self.console)) for name in CONSOLE),
+            Route("/asks", self.decisions),
+            Route("/invite/{code}", self._by_name(self.invite)),
+            Route("/clients.json", self.clients),
             *self._installable().routes(),
             *Documentation(self._path).routes(),
             *Discovery(public_url=self.public_url).routes(),
         ]
+
+    def _by_name(self, page: Page) -> Page:
+        """A page that a browser at 127.0.0.1 has at localhost, to sign in once, with a passkey.
+
+        Programs that ask for it, and frames, have it where they are.
+        """
+
+        async def answer(request: Request) -> Response:
+            head, url = request.headers, request.url
+            opened = (head.get("sec-fetch-mode"), head.get("sec-fetch-dest"))
+            if self.public_url or url.hostname != "127.0.0.1" or opened != ("navigate", "document"):
+                return await page(request)
+            return at_localhost(request, url)
+
+        return answer
 
     def _installable(self) -> Installable:
         """The pages that a browser may keep, each with the paths it is shown for."""
@@ -238,12 +254,16 @@ class Pages(Entity, kw_only=True):
             return self._built(self._app, request)
         if url.path == "/authorize" and "resource" not in request.query_params:
             url = url.include_query_params(resource=f"{self._base(request)}/mcp")
-        named = url.replace(hostname="localhost")
-        return RedirectResponse(str(named), 302, {"cache-control": "no-store"})
+        return at_localhost(request, url)
 
     async def console(self, request: Request) -> Response:
         """The console: the same page for everyone, it asks who is signed in."""
         return self._built(self._console, request)
+
+    async def decisions(self, request: Request) -> Response:
+        """Where `/asks` leads, as the page was called once."""
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"{self._path}/decisions{query}", 308)
 
     def _built(self, page: Built, request: Request) -> Response:
         """A page of `app/`, where it can be used."""
@@ -286,84 +306,53 @@ class Pages(Entity, kw_only=True):
         )
         return self._frame.drawn("Folkmoot", body)
 
-    def _clients(self, endpoint: str, token: str = "") -> str:
-        """What to give each client, to choose from; with a token it is signed in."""
-        snippets = {
-            client.id.replace("-", "_"): client.snippet(endpoint, token)
+    def _clients(self, endpoint: str) -> str:
+        """What to give each client, to choose from."""
+        panels = []
+        for number, client in enumerate(CLIENTS.values()):
+            name = "any other client" if client.called else client.name
+            shown = (
+                fill(WAY, how=way.how, label=f"{way.what} for {name}", text=way.text)
+                for way in ways(client, endpoint)
+            )
+            panels.append(
+                fill(
+                    self._bodies["client"],
+                    trusted={"ways": "\n".join(shown), "checked": "" if number else "checked"},
+                    id=client.id,
+                    name=client.called or client.name,
+                )
+            )
+        return fill(TABS, trusted={"panels": "".join(panels)})
+
+    async def clients(self, request: Request) -> Response:
+        """The same for the pages of `app/`: with and without a token, which they put in."""
+        endpoint = f"{self._base(request)}/mcp"
+        rows = [
+            {
+                "id": client.id,
+                "name": client.called or client.name,
+                "ways": ways(client, endpoint),
+                "with_token": ways(client, endpoint, TOKEN),
+            }
             for client in CLIENTS.values()
-        }
-        snippets["claude_code"] = claude_code_command(endpoint, token)
-        return fill(
-            self._bodies["clients"],
-            trusted=None,
-            url=f"{endpoint}?token={token}" if token else endpoint,
-            vscode_command=vscode_command(endpoint, token),
-            codex_command=codex_command(endpoint),
-            **snippets,
-        )
+        ]
+        body = msgspec.json.encode({"endpoint": endpoint, "token": TOKEN, "clients": rows})
+        headers = {"cache-control": "no-store"}
+        return Response(body, 200, headers, "application/json")
 
     async def invite(self, request: Request) -> Response:
         """MMP §9.2: whether an invite can still be used, and how."""
         code = request.path_params["code"]
         invitation = await look_up(self.invitations, code)
-        return self._invite_page(request, code, invitation)
-
-    async def accept(self, request: Request) -> Response:
-        """The form of an invite, filled in: an account, or why there is none."""
-        code = request.path_params["code"]
-        invitation = await look_up(self.invitations, code)
-        if self.join is None or not invitation.opens:
-            return self._invite_page(request, code, invitation)
-        typed = await handle_in(request)
-        handle = invitation.handle or typed
-        joined = await self.join(request, self._base(request), handle, code)
-        if joined.error:
-            # Someone else may have been quicker.
-            invitation = await look_up(self.invitations, code)
-            return self._invite_page(request, code, invitation, joined, handle)
-        base = self._base(request)
-        endpoint, signed_in = f"{base}/mcp", joined.cookie and not self._path
-        passkeys = signed_in and has_passkeys(base)
-        body = fill(
-            self._bodies["invite_joined"],
-            trusted={
-                "clients": self._clients(endpoint, joined.token),
-                "signed_in": (PASSKEY if passkeys else NO_PASSKEY) if signed_in else "",
-                # Without a passkey the token is the only way in.
-                "opened": "" if passkeys else " open",
-            },
-            endpoint=endpoint,
-            handle=joined.handle,
-            recovery_code=joined.recovery_code,
-        )
-        headers = {**HEADERS, **joined.cookie}
-        return self._page(f"@{joined.handle} · Folkmoot", body, headers=headers)
-
-    def _invite_page(
-        self,
-        request: Request,
-        code: str,
-        invitation: HubInvitation,
-        joined: Joined | None = None,
-        typed: str = "",
-    ) -> Response:
-        """The page of an invite; after a form that was refused, with what was typed and why."""
         invite = INVITES[invitation.state]
         if invite.advice:
             how = fill(self._bodies["invite_other"], advice=invite.advice)
-            return self._framed(invite.label, invite.text, how, invite.status, HEADERS)
-        status = invite.status if joined is None else joined.status
-        base, form, headers = self._base(request), "", HEADERS
-        if self.join is not None and invitation.opens:
-            wrong = fill(WRONG, error=joined.error) if joined is not None else ""
-            form = fill(
-                self._bodies["invite_form"],
-                trusted={"wrong": wrong, "fixed": "readonly" if invitation.handle else ""},
-                handle=invitation.handle or typed,
-            )
-            policy = self._headers[POLICY].replace(FORMS_NOWHERE, FORMS_HERE)
-            headers = {**FORM_HEADERS, POLICY: policy}
-        words = words_of(invitation)
+            return self._framed(invite.label, invite.text, how, invite.status)
+        base, words, accept = self._base(request), words_of(invitation), ""
+        if invitation.opens and not self._path:
+            handle = f"&handle={invitation.handle}" if invitation.handle else ""
+            accept = fill(ACCEPT, code=code, handle=handle)
         name = invitation.handle or YOUR_NAME
         command = ["register", name, "--invite", f"{base}/invite/{code}"]
         how = fill(
@@ -371,22 +360,20 @@ class Pages(Entity, kw_only=True):
             trusted={
                 "choice": GIVEN_HANDLE if invitation.handle else FREE_HANDLE,
                 "words": fill(WORDS, words=words) if words else "",
-                "form": form,
+                "accept": accept,
             },
-            who=who_invites(invitation),
+            valid=invite.text,
             closed=closed_note(invitation),
             endpoint=f"{base}/mcp",
             code=code,
             handle=name,
             command=_typed([command]),
         )
-        return self._framed(invite.label, invite.text, how, status, headers)
+        return self._framed(invite.label, who_invites(invitation), how, invite.status)
 
-    def _framed(
-        self, label: str, text: str, how: str, status: int, headers: Mapping[str, str]
-    ) -> Response:
+    def _framed(self, label: str, text: str, how: str, status: int) -> Response:
         body = fill(self._bodies["invite"], trusted={"how": how}, label=label, text=text)
-        return self._page(f"{label} · Folkmoot", body, status, headers)
+        return self._page(f"{label} · Folkmoot", body, status, HEADERS)
 
     def _base(self, request: Request) -> str:
         """What the reader reached the hub at."""

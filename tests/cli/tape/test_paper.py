@@ -10,7 +10,7 @@ import pytest
 from folkmoot.cli.show import (
     ASCII,
     UNICODE,
-    Paper,
+    Terminal,
     cells,
     cut,
     lapse,
@@ -20,7 +20,7 @@ from folkmoot.cli.show import (
 @pytest.mark.parametrize(("encoding", "glyphs"), [("utf-8", UNICODE), ("ascii", ASCII)])
 def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(monkeypatch, encoding, glyphs):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert Paper().glyphs == glyphs
+    assert Terminal().glyphs == glyphs
     assert "".join(ASCII).isascii()
 
 

@@ -68,7 +68,7 @@ async def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(giv
 
 
 JSON = "application/json"
-UNASKED = "something that it was not asked"
+UNASKED = "does not match the request"
 NO_ANSWERS = {
     "html": (200, b"<h1>hello</h1>", "text/html", "text/html, not with a message"),
     "accepted": (202, b"", JSON, "accepted the request and answers nothing"),
@@ -123,7 +123,7 @@ async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answ
             found, sentence, _ = failure(await link.receive())
             assert found == 7
             assert "cannot be read" in sentence
-            assert link.strays.count == 3
+            assert link.invalid_messages.count == 3
     assert "hunter2" not in caplog.text
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
 

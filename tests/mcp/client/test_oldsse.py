@@ -115,7 +115,7 @@ async def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answ
         found, sentence, _ = failure(await link.receive())
         assert found == 1
         assert "cannot be read" in sentence
-        assert link.strays.count == 2
+        assert link.invalid_messages.count == 2
 
 
 async def why_not(answer: bytes | None, *, status: int = 200, kind: str = EVENTS) -> str:

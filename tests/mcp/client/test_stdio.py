@@ -140,7 +140,7 @@ async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(c
     with caplog.at_level(logging.WARNING):
         async with StdioLink(python(SERVER), CLOCK) as link:
             await ask(link, request("say", 1, lines=lines))
-            assert link.strays.count == 5
+            assert link.invalid_messages.count == 5
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
@@ -150,7 +150,7 @@ async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn(
         stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
         await ask(link, request("say", 1, lines=["x\n" * 8_000]))
         stop.set()
-        assert link.strays.count == 8_000
+        assert link.invalid_messages.count == 8_000
     assert stretch.result() < MAX_STRETCH
 
 

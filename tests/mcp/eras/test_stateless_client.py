@@ -45,7 +45,7 @@ pytestmark = pytest.mark.requirement("mcp.eras-bridged")
 DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
 LATE = "The client did not come back with an answer."
 UNABLE = "The client does not offer what the server asks for."
-UNTIED = "The question cannot be tied to one call or one person, so nobody is asked."
+UNTIED = "The server's request does not belong to exactly one open call."
 ASKED = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}}
 GIVEN = {"action": "accept", "content": {}}
 

@@ -241,12 +241,12 @@ WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({"region": ["eu"]}, {}, ""),
     ({"region": "eu"}, {}, "mcp-param-region is missing; region is given"),
     ({"load": {"count": 0}}, {}, "mcp-param-count is missing; load.count is given"),
-    ({"region": "eu"}, {"mcp-param-region": "us"}, "mcp-param-region does not say"),
-    ({"region": "eu"}, {"mcp-param-region": "=?base64?%?="}, "mcp-param-region does not say"),
-    ({"region": None}, {"mcp-param-region": "eu"}, "mcp-param-region does not say"),
-    ({}, {"mcp-param-region": "eu"}, "mcp-param-region does not say"),
-    ({"load": {"count": 42}}, {"mcp-param-count": "42.5"}, "mcp-param-count does not say"),
-    ({"load": {"count": True}}, {"mcp-param-count": "1"}, "mcp-param-count does not say"),
+    ({"region": "eu"}, {"mcp-param-region": "us"}, "mcp-param-region does not match"),
+    ({"region": "eu"}, {"mcp-param-region": "=?base64?%?="}, "mcp-param-region does not match"),
+    ({"region": None}, {"mcp-param-region": "eu"}, "mcp-param-region does not match"),
+    ({}, {"mcp-param-region": "eu"}, "mcp-param-region does not match"),
+    ({"load": {"count": 42}}, {"mcp-param-count": "42.5"}, "mcp-param-count does not match"),
+    ({"load": {"count": True}}, {"mcp-param-count": "1"}, "mcp-param-count does not match"),
 ]
 
 

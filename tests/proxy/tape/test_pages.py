@@ -90,7 +90,7 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
         seqs = [it.seq for it in last.messages]
         assert (len(seqs), seqs[-1]) == (100, 400 if path == short else 16_000)
         assert [it.seconds is not None for it in last.messages] == [False, True] * 50
-        pages.half(opening, "a", last.messages[0].offset)
+        pages.call_detail(opening, "a", last.messages[0].offset)
         pages.calls(opening, "a", last.begin, "exact")
     assert max(read) <= 2 * reader.WINDOW_CHUNK
     # Whatever is looked for, an answer reads a bounded part and says where it ended.
@@ -151,16 +151,16 @@ def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path, suffix):
     opening = partial(opened, busy(tmp_path / f"a.jsonl{suffix}"))
     rows = {it.seq: it for it in pages.later(opening, "a", 0, 100, EVERYTHING).messages}
     for one, other in ((3, 4), (4, 3)):
-        half = pages.half(opening, "a", rows[one].offset)
+        half = pages.call_detail(opening, "a", rows[one].offset)
         lines = [json.loads(bytes(it)) for it in (half.line, half.other)]
         assert [it["seq"] for it in lines] == [one, other]
         assert (half.outcome, half.ended) == ("tool_error", True)
     for alone in (9, 10):
-        half = pages.half(opening, "a", rows[alone].offset)
+        half = pages.call_detail(opening, "a", rows[alone].offset)
         assert (half.other, half.ended) == (None, True)
     for wrong in (0, rows[3].offset + 1, 10**9):
         with pytest.raises(e.ArgumentInvalid):
-            pages.half(opening, "a", wrong)
+            pages.call_detail(opening, "a", wrong)
 
 
 def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path):
@@ -217,7 +217,7 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     monkeypatch.setattr(reader, "WINDOW_CHUNK", 64)
     first = pages.later(opening, "a", 0, 1, EVERYTHING).messages[0]
     assert (first.shape, first.seq, first.bytes) == ("too_long", None, len(lines[1]))
-    half = pages.half(opening, "a", first.offset)
+    half = pages.call_detail(opening, "a", first.offset)
     assert json.loads(bytes(half.line)) == {"type": "too_long", "bytes": len(lines[1])}
     shapes = [it.shape for it in pages.earlier(opening, "a", None, 100, EVERYTHING).messages]
     assert shapes[0] == "too_long"

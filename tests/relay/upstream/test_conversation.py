@@ -45,7 +45,7 @@ async def calls(conversation: BackendConversation, tool: str) -> list[dict[str, 
 async def see_untied(conversation: BackendConversation, asks: UpstreamRequest) -> None:
     """See that nobody is asked what the server asks during a call."""
     told = (await conversation.request(asks, 20)).result
-    assert "cannot be tied" in told["answered"]["error"]["message"]
+    assert "does not belong to exactly one" in told["answered"]["error"]["message"]
 
 
 @both_eras

@@ -329,6 +329,6 @@ async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_strea
             await conversation.request(call(tool, person="ann", capabilities=FORM), 20)
         if tool == "broken":
             await server.stream[0].part(event(QUESTION))
-        assert "cannot be tied" in (await server.reply())["error"]["message"]
+        assert "does not belong to exactly one" in (await server.reply())["error"]["message"]
         assert not waiting.done()
         waiting.cancel()

@@ -130,7 +130,11 @@ def test_only_who_may_pauses_and_not_everyone_can_be_paused(stage):
     play >> says("bob", pause("dora")) << refused("bob", "recipient_unknown")
     play >> says("bob", pause()) << refused("bob", "recipient_required")
     backend = Principal("backend:github", "github", PrincipalType.BACKEND)
-    play >> does(lambda room, now: room.seat([backend], now)) << stored("system.presence.join")
+    (
+        play
+        >> does(lambda room, now: room.set_backends([backend], now))
+        << stored("system.presence.join")
+    )
     play >> says("bob", pause("github")) << refused("bob", "recipient_invalid")
     wrong = [{"timeout_seconds": seconds} for seconds in (0, True, "5", 1e12)]
     for payload in (*wrong, {"reason": 7}, {"reason": "x" * 1025}):

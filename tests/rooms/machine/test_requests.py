@@ -126,8 +126,8 @@ def test_a_call_without_an_id_is_no_way_to_broadcast_it(play):
     play >> says("alice", bare) << refused("alice", "payload_id_invalid")
     bare["kind"] = "mcp.notification.tools/call"
     play >> says("alice", bare) << refused("alice", "wrong_operation")
-    disguised = {"kind": "chat.message", "payload": {**bare["payload"], "text": "hi"}}
-    play >> says("alice", disguised) << refused("alice", "payload_invalid")
+    with_signature_of = {"kind": "chat.message", "payload": {**bare["payload"], "text": "hi"}}
+    play >> says("alice", with_signature_of) << refused("alice", "payload_invalid")
 
 
 def test_a_recipient_is_named_once_in_any_message(play):

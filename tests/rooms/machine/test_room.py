@@ -72,6 +72,36 @@ def test_presence_tells_of_the_first_connection_and_the_last(play):
     play >> leaves("bob-2")
 
 
+@pytest.mark.requirement("room.presence")
+def test_a_page_that_comes_back_soon_never_left_and_one_that_does_not_left_later(stage):
+    play = stage("alice")
+    play >> joins("bob", linger=True) << attached("bob") << stored(JOIN)
+    for number in range(3):
+        play >> leaves("bob" if not number else f"bob-{number}")
+        play >> waits(SETTINGS.return_seconds / 2)
+        again = f"bob-{number + 1}"
+        play >> joins("bob", on=again, linger=True) << attached(again, participants_total=2)
+    play >> waits(SETTINGS.return_seconds * 2)
+    play >> leaves("bob-3")
+    assert play.room.due == play.now + SETTINGS.return_seconds
+    play >> waits(SETTINGS.return_seconds + 1)
+    play << stored(LEAVE, payload={"participant": {"id": "bob"}})
+    # The last connection of an agent is its leaving, also where a page was there before.
+    play >> joins("bob", linger=True) << attached("bob") << stored(JOIN)
+    play >> joins("bob", on="agent") << attached("agent")
+    play >> leaves("bob")
+    play >> leaves("agent") << stored(LEAVE)
+
+
+def test_who_is_put_out_while_their_page_is_away_has_left(stage):
+    play = stage("alice")
+    play >> joins("bob", linger=True) << attached("bob") << stored(JOIN)
+    play >> leaves("bob")
+    gone = does(lambda room, now: room.remove("account-bob", CloseCode.NOT_ALLOWED, now))
+    play >> gone << stored(LEAVE)
+    play >> waits(SETTINGS.return_seconds * 2)
+
+
 @pytest.mark.requirement("room.close-replaced")
 def test_a_connection_id_that_comes_back_replaces_its_connection(stage):
     play = stage("alice")
@@ -362,7 +392,9 @@ KIM = Principal("guest:1", "kim", PrincipalType.GUEST)
 
 
 def endowed(by: str, *capabilities: Any, id_: str = "i1") -> Any:
-    return does(lambda room, now: room.endow(KIM, f"account-{by}", capabilities, id_, now))
+    return does(
+        lambda room, now: room.apply_guest_grants(KIM, f"account-{by}", capabilities, id_, now)
+    )
 
 
 def test_a_guest_holds_from_the_start_what_its_invitation_says(play):

@@ -9,7 +9,7 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.rooms.backends import backend_principal
-from folkmoot.rooms.machine import AskBackend, Cease, Effect, Role
+from folkmoot.rooms.machine import AskBackend, CancelBackendCall, Effect, Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
     START,
@@ -41,7 +41,7 @@ TOOL = "github:create_issue"
 
 def seats(*namespaces: str, anew: bool = False) -> Step:
     backends = [backend_principal(name) for name in namespaces]
-    return does(lambda room, now: room.seat(backends, now, anew=anew))
+    return does(lambda room, now: room.set_backends(backends, now, anew=anew))
 
 
 def comes(name: str = "github") -> Expectation:
@@ -68,7 +68,7 @@ def asked(play: Play, id_: str, n: int = 1) -> None:
 
 def ceases(id_: str) -> Expectation:
     def expect(play: Play, effect: Effect) -> None:
-        assert effect == Cease(id_)
+        assert effect == CancelBackendCall(id_)
 
     return expect
 

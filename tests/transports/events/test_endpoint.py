@@ -87,7 +87,11 @@ async def test_a_guest_follows_its_room_until_it_is_removed_from_it(hub, ann):
         said = await ann.say("square", "hush")
         while (told := await source.event())[0] != "room.message":
             assert told[0] == "room.presence"
-        assert told == ("room.message", {"room": "square", "seq": said["seq"]})
+        assert told == ("room.message", {"room": "square", "seq": said["seq"], "talk": True})
+        await ann.say("square", "welcome, @zoe")
+        while (told := await source.event())[0] == "room.message":
+            pass
+        assert told == ("room.unread", {"room": "square", "change": "mention"})
         kick = chat("", kind="room.kick", payload={"participant": entered["guest"]})
         assert (await ann.post("square", kick)).status == 201
         assert await source.ended()

@@ -128,7 +128,9 @@ async def test_rights_are_asked_at_each_event_and_their_change_is_told(bus, here
     bus.emit("mail.ann", {"change": "read", "thread_id": "t1"})
     assert [name for name, _ in await heard(ann)] == ["mail.received", "mail.changed"]
     bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "member"})
-    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
+    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": [], "rights": False, "talk": False})
+    bus.emit("unread.guest:2", {"room": "square", "change": "mention"})
+    bus.emit("unread.guest:1", {"room": "square", "change": "mention"})
     denied.add("square")
     bus.emit("said.7", {"seq": 2, "presence": [], "proposals": []})
     bus.emit("grants.ann", None)
@@ -151,6 +153,8 @@ async def test_rooms_are_followed_while_one_is_in_them(bus, here):
         "seq": 5,
         "presence": [{"participant": "bob", "change": "join"}],
         "proposals": [{"proposal": "p1", "change": "made"}],
+        "rights": False,
+        "talk": True,
     }
     for room in (1, 2, 3, 4):
         bus.emit(f"said.{room}", news)
@@ -158,7 +162,7 @@ async def test_rooms_are_followed_while_one_is_in_them(bus, here):
         told
         for room in ("one", "three")
         for told in (
-            ("room.message", {"room": room, "seq": 5}),
+            ("room.message", {"room": room, "seq": 5, "talk": True}),
             ("room.presence", {"room": room, "participant": "bob", "change": "join"}),
             ("room.proposal", {"room": room, "proposal": "p1", "change": "made"}),
         )
@@ -177,10 +181,15 @@ async def test_rooms_are_followed_while_one_is_in_them(bus, here):
 
 async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out(bus, here):
     reader = await following(here, who("guest:1", is_account=False), square=7)
-    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
+    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": [], "rights": False, "talk": False})
+    bus.emit("unread.guest:2", {"room": "square", "change": "mention"})
+    bus.emit("unread.guest:1", {"room": "square", "change": "mention"})
     bus.emit("backend.files", {"lists": ["tools"]})
     bus.emit("settings", None)
-    assert await heard(reader) == [("room.message", {"room": "square", "seq": 1})]
+    assert await heard(reader) == [
+        ("room.message", {"room": "square", "seq": 1, "talk": False}),
+        ("room.unread", {"room": "square", "change": "mention"}),
+    ]
     bus.emit("members.guest:1", {"room_id": 7, "room": "square", "state": "banned"})
     assert await reader.more(0) is None
     assert len(here) == 0

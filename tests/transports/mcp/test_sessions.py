@@ -64,7 +64,7 @@ def ended(sessions: Sessions) -> list[str]:
 
 
 def test_one_address_cannot_hold_many_sessions_without_an_account():
-    sessions = opened(most_nobodys=2)
+    sessions = opened(max_anonymous=2)
     first = sessions.open("one", NONE, address="192.0.2.1")
     sessions.open("two", OTHERS, address="192.0.2.1")
     sessions.open("three", MINE)

@@ -114,7 +114,7 @@ def test_what_needs_no_token_says_so_and_nothing_else_does():
     assert MADE["security"] == [{"bearer": []}]
     public = {row.id for row in ENDPOINTS if row.public}
     assert public == {
-        *("exchangeInvitation", "describe", "createAccount", "recoverAccount"),
+        *("exchangeInvitation", "describe", "createAccount", "recoverAccount", "setUp"),
         *("getSession", "signIn", "signInWithCode", "signOut"),
         *("beginSignIn", "signInWithPasskey"),
     }

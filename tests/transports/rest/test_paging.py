@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core import errors as e
-from folkmoot.operations.call import make_cursor, read_cursor, within
+from folkmoot.operations.call import fit_on_page, make_cursor, read_cursor
 from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 
@@ -44,5 +44,5 @@ def test_a_cursor_that_we_do_not_write_is_refused(text):
 def test_a_page_ends_by_number_or_by_size_and_is_never_empty_while_something_is_left(
     sizes, most, count, more
 ):
-    page, cut = within(((number, size) for number, size in enumerate(sizes)), most)
+    page, cut = fit_on_page(((number, size) for number, size in enumerate(sizes)), most)
     assert (page, cut) == (list(range(count)), more)

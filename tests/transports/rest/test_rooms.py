@@ -97,16 +97,17 @@ async def test_the_participants_are_those_who_are_here_a_page_at_a_time(
     hub, ada, bob, eve, planning
 ):
     path, rooms = f"{planning}/participants", hub.hub.rooms
-    assert await ada.get(path) == {"participants": [], "next_cursor": None}
+    owner = {"id": "ada", "type": "person", "role": "owner"}
+    assert await ada.get(path) == {"participants": [], "next_cursor": None, "away": [owner]}
     for each in (eve, ada, bob):
         await rooms.visit(await rooms.authenticate(each.token), "planning")
     first = await bob.get(f"{path}?limit=2")
     here = {"type": "person", "offers_tools": None}
-    owner, member = {"id": "ada", "role": "owner"}, {"id": "bob", "role": "member"}
-    assert first["participants"] == [{**here, **owner}, {**here, **member}]
+    assert first["participants"] == [{**here, **owner}, {**here, "id": "bob", "role": "member"}]
+    assert first["away"] == []
     second = await bob.get(f"{path}?limit=2&cursor={first['next_cursor']}")
     assert [one["id"] for one in second["participants"]] == ["eve"]
-    assert second["next_cursor"] is None
+    assert (second["next_cursor"], "away" in second) == (None, False)
     refused(await bob.ask("GET", f"{path}?cursor=AAAA"), 400, "argument_invalid")
 
 
@@ -139,3 +140,37 @@ async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub, 
     kicked = done(await ada.ask("DELETE", f"{room}/participants/bob?reason=Noise"), 200)
     assert kicked["payload"] == {"participant": "bob", "reason": "Noise"}
     refused(await bob.ask("GET", f"{room}/messages"), 404, "room_not_found")
+
+
+async def test_what_is_unread_is_listed_and_marked_as_read_by_whoever_may_enter(hub, ada, bob):
+    await ada.create("planning")
+    await bob.say("planning", "I am here.")
+    invited = done(await ada.ask("POST", f"{ROOMS}/planning/invites", {"guest": "kim"}), 201)
+    path = f"{ROOMS}/planning"
+    entered = await hub.stranger.ask("POST", f"{path}/guests", {"token": invited["token"]})
+    kim = Asker(hub.port, done(entered, 201)["credential"])
+    said = await ada.say("planning", "Look at this, @bob and @kim.")
+    away = (await kim.get(f"{path}/participants"))["away"]
+    assert [(one["id"], one["role"]) for one in away] == [
+        ("ada", "owner"),
+        ("bob", "member"),
+        ("kim", "guest"),
+    ]
+    for who in (bob, kim):
+        (room,) = (await who.get(ROOMS))["rooms"]
+        assert (room["unread"], room["mentions"]) == (1, 1)
+    assert await bob.get("/v1/unread") == {
+        "rooms": [{"room": "planning", "unread": 1, "mentions": 1, "invited": False}],
+        "unread": 1,
+        "mentions": 1,
+        "invitations": 0,
+    }
+    read = {"room": "planning", "read_seq": said["seq"], "unread": 0, "mentions": 0}
+    for who, body in ((bob, {"seq": said["seq"]}), (bob, {"seq": 1}), (bob, {}), (kim, {})):
+        assert done(await who.ask("PUT", f"{path}/read", body), 200) == read
+    await ada.create("secret", access="private")
+    refused(await bob.ask("PUT", f"{ROOMS}/secret/read", {}), 404, "room_not_found")
+    refused(await kim.ask("PUT", f"{ROOMS}/secret/read", {}), 404, "room_not_found")
+    refused(await kim.ask("GET", "/v1/unread"), 403, "room_forbidden")
+    refused(await hub.stranger.ask("PUT", f"{path}/read", {}), 401, "authentication_required")
+    refused(await bob.ask("PUT", f"{path}/read", {"seq": -1}), 400, "argument_invalid")

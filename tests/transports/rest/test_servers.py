@@ -20,6 +20,8 @@ from tests.conftest import settings_of
 from tests.faults.backends import operator as at_socket
 from tests.harness import Answer
 from tests.transports.rest.support import Asker, House, done, refused, until
+from tests.transports.rest.test_passkeys import add as add_passkey
+from tests.transports.rest.test_passkeys import present, sign_in
 from tests.transports.rest.test_sessions import Browser
 from tests.transports.rest.test_tapes import operator
 
@@ -98,7 +100,8 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[P
     config = tmp_path / "config.toml"
     edit = settings_of(request).get("edit", True)
     config.write_text(
-        f'port = 0\ndata = "{tmp_path / "data"}"\nrate_limits = "off"\n\n[gateway]\n'
+        f'port = 0\ndata = "{tmp_path / "data"}"\nrate_limits = "off"\n\n'
+        '[http]\nallowed_hosts = ["hub.example"]\n\n[gateway]\n'
         f"edit_from_web = {str(edit).lower()}\n\n{COMMENT}"
     )
     config.chmod(0o640)
@@ -160,7 +163,7 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
         refused(answer, 403, "scope_missing")
         for token in wrong:
             answer = await hub.confirmed(method, path, content, token)
-            assert "once more" in refused(answer, 403, "confirmation_invalid")["message"]
+            assert "token" in refused(answer, 403, "confirmation_invalid")["message"]
         # In a query or a body it might be logged somewhere.
         query = "" if content else f"?token={hub.root.token}"
         given = content and {**content, "token": hub.root.token}
@@ -192,6 +195,75 @@ async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itsel
     assert "other" not in hub.config.read_text()
     answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
     assert done(answer, 200)["tried"]["ok"]
+
+
+async def test_an_operator_with_a_passkey_adds_and_removes_a_server_with_it_and_nothing_less(hub):
+    await at_socket(hub.hub, "folkmoot/set_operator", handle="otto")
+    otto = await hub.hub.accounts.named("otto")
+    older = await hub.hub.accounts.authentication.create(otto)
+    authenticator, _ = await add_passkey(await Browser(hub.port).sign_in(older.token))
+    browser = Browser(hub.port)
+    done(await sign_in(browser, authenticator), 200)
+    given = {"text": hub.pasted(), "name": "", "everyone": False, "per_user": False}
+    operation = "folkmoot/server_add"
+
+    async def shown(arguments, name=operation):
+        signed = await present(browser, authenticator, arguments, name)
+        return {f"folkmoot_{what}": value for what, value in signed.items()}
+
+    before = hub.config.read_text()
+    refused(await browser.ask("POST", SERVERS, given), 403, "confirmation_invalid")
+    answer = await browser.ask("POST", SERVERS, given, folkmoot_confirm=older.token)
+    assert "passkey" in refused(answer, 403, "confirmation_invalid")["message"]
+    for wrong in (
+        await shown({**given, "text": hub.pasted("other")}),
+        await shown({**given, "everyone": True}),
+        await shown(given, "folkmoot/server_test"),
+    ):
+        answer = await browser.ask("POST", SERVERS, given, **wrong)
+        refused(answer, 403, "passkey_invalid")
+    assert hub.config.read_text() == before
+    right = await shown(given)
+    assert done(await browser.ask("POST", SERVERS, given, **right), 201)["namespace"] == "small"
+    refused(await browser.ask("POST", SERVERS, given, **right), 403, "passkey_invalid")
+    gone = {"namespace": "small"}
+    answer = await browser.ask("DELETE", f"{SERVERS}/small", **await shown(gone, operation))
+    refused(answer, 403, "passkey_invalid")
+    right = await shown(gone, "folkmoot/server_remove")
+    done(await browser.ask("DELETE", f"{SERVERS}/small", **right), 200)
+    assert hub.config.read_text() == before
+
+
+async def test_a_server_is_opened_to_everyone_and_switched_off_in_the_settings_file(hub):
+    await hub.add()
+    bob = await hub.person("bob")
+    path, before = f"{SERVERS}/small", hub.config.read_text()
+    refused(await bob.ask("PATCH", path, {"everyone": True}), 403, "scope_missing")
+    refused(await hub.root.ask("PATCH", path, {"everyone": True}), 403, "confirmation_invalid")
+    refused(await hub.confirmed("PATCH", f"{SERVERS}/none", {}), 404, "backend_unknown")
+    assert hub.config.read_text() == before
+    told = done(await hub.confirmed("PATCH", path, {"everyone": True, "trusted": True}), 200)
+    assert told == {"namespace": "small", "everyone": True, "trusted": True, "enabled": True}
+    assert hub.config.read_text() == f"{before}everyone = true\ntrusted = true\n"
+    await hub.up("small")
+    assert not (await use(bob, "small:echo", arguments={"text": "hi"})).get("isError")
+    done(await hub.confirmed("PATCH", path, {"enabled": False, "everyone": False}), 200)
+    assert (await hub.root.get(path))["server"]["state"] == "off"
+    assert (await bob.get("/v1/me/servers"))["servers"] == []
+    await hub.hub._audit.drain()
+    lines = (await hub.root.get("/v1/audit?action=backend.set"))["lines"]
+    assert [it["detail"]["detail"] for it in lines] == [
+        "everyone off, enabled off",
+        "everyone on, trusted on",
+    ]
+
+
+async def test_over_plain_http_nobody_changes_servers(hub):
+    for method, path, content in hub.changes():
+        headers = {"folkmoot-confirm": hub.root.token, "host": "hub.example"}
+        answer = await hub.root.ask(method, path, content, headers=headers)
+        assert "needs https" in refused(answer, 403, "capability_denied")["message"]
+    assert "small" not in hub.config.read_text()
 
 
 @pytest.mark.settings(edit=False)
@@ -289,7 +361,7 @@ async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub):
 
     people = await hub.access()
     assert people["bob"]["may"] == "some"
-    assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
+    assert [it["why"] for it in people["bob"]["reasons"]] == ["allowed for the group team"]
     assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
     people = await hub.access("?tool=small:wipe")
     assert (people["ann"]["may"], "bob" in people) == ("none", False)
@@ -343,7 +415,7 @@ async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub
     await hub.grants(TEAM)
     (mine,) = (await bob.get("/v1/me/servers"))["servers"]
     assert (mine["namespace"], mine["state"], mine["tools"]) == ("small", "up", 1)
-    assert [it["why"] for it in mine["reasons"]] == ["by the grant of group team"]
+    assert [it["why"] for it in mine["reasons"]] == ["allowed for the group team"]
     shown = await bob.get("/v1/me/servers/small")
     assert [(it["name"], it["may_call"]) for it in shown["tools"]] == [("small:echo", True)]
     assert (await ann.get("/v1/me/servers"))["servers"] == []

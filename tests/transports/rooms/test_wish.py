@@ -8,25 +8,25 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.transports.rooms.door import Wish, read_wish
+from folkmoot.transports.rooms.door import JoinQuery, read_join_query
 
 
-def read(query: str) -> Wish:
-    return read_wish(parse_qs(query, keep_blank_values=True))
+def read(query: str) -> JoinQuery:
+    return read_join_query(parse_qs(query, keep_blank_values=True))
 
 
 @pytest.mark.parametrize(
     ("query", "wish"),
     [
-        ("room=plaza", Wish("plaza")),
-        ("topic=plaza", Wish("plaza")),
-        ("room=plaza&topic=plaza&token=x&other=thing", Wish("plaza")),
-        ("room=plaza&after=0", Wish("plaza", after=0)),
-        ("room=plaza&after=007&epoch=e-1.2", Wish("plaza", after=7, epoch="e-1.2")),
-        (f"room=plaza&conn={'~' * 64}", Wish("plaza", conn="~" * 64)),
-        ("room=Not%20a%20name", Wish("Not a name")),
-        ("room=plaza&serve=1", Wish("plaza", serve=True)),
-        ("room=plaza&serve=0", Wish("plaza")),
+        ("room=plaza", JoinQuery("plaza")),
+        ("topic=plaza", JoinQuery("plaza")),
+        ("room=plaza&topic=plaza&token=x&other=thing", JoinQuery("plaza")),
+        ("room=plaza&after=0", JoinQuery("plaza", after=0)),
+        ("room=plaza&after=007&epoch=e-1.2", JoinQuery("plaza", after=7, epoch="e-1.2")),
+        (f"room=plaza&conn={'~' * 64}", JoinQuery("plaza", conn="~" * 64)),
+        ("room=Not%20a%20name", JoinQuery("Not a name")),
+        ("room=plaza&serve=1", JoinQuery("plaza", serve=True)),
+        ("room=plaza&serve=0", JoinQuery("plaza")),
     ],
 )
 def test_the_query_names_the_room_and_where_to_go_on(query, wish):

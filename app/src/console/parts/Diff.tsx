@@ -1,7 +1,7 @@
 /** What changed between two texts or two objects, for people to read before they decide. */
 import "../design/parts.css";
 
-import { lines, type Piece, readable, words } from "./compare";
+import { isAlike, lines, type Piece, readable, visible, words } from "./compare";
 
 interface Props {
   /** What it is that changed. */
@@ -14,9 +14,13 @@ interface Props {
 
 export function Diff({ label, before, after, by = "lines" }: Props) {
   if (by === "words") {
+    const pieces = words(before, after);
+    const shown = isAlike(pieces)
+      ? pieces
+      : [{ change: "gone" as const, text: visible(before) }, { change: "new" as const, text: visible(after) }];
     return (
-      <p class="diff prose" dir="auto" role="group" aria-label={`Changes of ${label}`}>
-        <Pieces pieces={words(before, after)} />
+      <p class={`diff prose${shown === pieces ? "" : " apart"}`} dir="auto" role="group" aria-label={`Changes of ${label}`}>
+        <Pieces pieces={shown} />
       </p>
     );
   }

@@ -1,14 +1,13 @@
 /** A message that a rule holds: what it is, and letting it go on, edited or as it is, or dropping it. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import type * as hub from "../../api/schema";
 import { Button, Field, Notice } from "../../components/parts";
 import { attempt, type Load, send, useLoad, withQuery } from "../data";
+import { Card, Fact, heldTitle, Moment } from "./Card";
 import { Confirm } from "./Confirm";
 import { Loaded } from "./Problem";
 import { Time } from "./Time";
-
-import "../design/held.css";
 
 /** The hub says when its own rules hold something; what proxies hold it has to ask for. */
 const PROXIES_MS = 5_000;
@@ -34,13 +33,6 @@ export function useHeld(): Load<hub.HeldList> {
 
 export const heldKey = (view: HeldView) => `${view.proxy ?? "hub"}/${view.id}`;
 
-/** What kind of message it is: `tools/call rm`, `Answer to tools/call rm`. */
-export function heldTitle({ type, method, tool }: HeldView): string {
-  const named = [method, tool].filter(Boolean).join(" ");
-  if (!named) return type ?? "";
-  return type === "response" ? `Answer to ${named}` : named;
-}
-
 const DIRECTIONS: Record<string, string> = {
   client_to_server: "to the server",
   server_to_client: "to the client",
@@ -48,15 +40,15 @@ const DIRECTIONS: Record<string, string> = {
 
 interface Props {
   view: HeldView;
+  risk?: hub.Ask["risk"];
   /** Called when it was decided about, or someone else was faster. */
   onDecided: () => unknown;
 }
 
-export function Held({ view, onDecided }: Props) {
+export function Held({ view, risk, onDecided }: Props) {
   const [shown, setShown] = useState<"" | "message" | "editor">("");
   const reason = useRef("");
   const title = heldTitle(view);
-  const id = useId();
   const path = `/v1/held/${view.id}`;
   const decide = async (way: "release" | "drop", body: object, done: string) => {
     const proxy = view.proxy === null || view.proxy === undefined ? {} : { proxy: view.proxy };
@@ -66,49 +58,42 @@ export function Held({ view, onDecided }: Props) {
     return answer !== undefined;
   };
   return (
-    <article class="held section" aria-labelledby={id}>
-      <div class="line">
-        <h3 class="subtitle grow mono" id={id}>
-          {title}
-        </h3>
-        <span class="tag">{view.proxy ? `proxy ${view.proxy}` : "hub"}</span>
-        <span class="tag">{DIRECTIONS[view.direction] ?? view.direction}</span>
-      </div>
+    <Card title={title} risk={risk}>
       <p class="held-preview mono">{view.preview}</p>
       <dl class="facts">
-        <dt>Rule</dt>
-        <dd>{[view.rule, view.reason].filter(Boolean).join(": ")}</dd>
-        {view.who && <dt>From</dt>}
-        {view.who && <dd>@{view.who}</dd>}
-        {view.session && <dt>Session</dt>}
-        {view.session && <dd class="mono">{view.session}…</dd>}
-        <dt>Waits since</dt>
-        <dd>
+        <Fact name="Held by">
+          {[view.rule, view.reason].filter(Boolean).join(": ")}
+        </Fact>
+        {view.who && <Fact name="From">@{view.who}</Fact>}
+        <Fact name="On its way">
+          {[DIRECTIONS[view.direction] ?? view.direction, view.proxy ? `through proxy ${view.proxy}` : ""].join(" ")}
+        </Fact>
+        {view.session && (
+          <Fact name="Session">
+            <span class="mono">{view.session}…</span>
+          </Fact>
+        )}
+        <Fact name="Waiting since">
           <Time at={view.since} />
-        </dd>
-        <dt>Dropped</dt>
-        <dd>
-          {view.until ? (
-            <>
-              unless decided before <Time at={view.until} />
-            </>
-          ) : (
-            "only if somebody drops it"
-          )}
-        </dd>
+        </Fact>
+        {view.until && (
+          <Fact name="Dropped at">
+            <Moment at={view.until} left />
+          </Fact>
+        )}
       </dl>
       {shown && <Message path={path} view={view} edit={shown === "editor"} onRelease={decide} />}
-      <div class="line">
+      <div class="line decisions">
         {shown !== "editor" && (
-          <Button kind="primary" onClick={() => void decide("release", {}, `Released ${title}.`)}>
+          <Button kind="primary" onClick={() => void decide("release", {}, `Released: ${title}.`)}>
             Release
           </Button>
         )}
         <Confirm
-          label="Drop"
-          question={`Drop ${title}? Whoever waits for it gets an error with your reason.`}
-          verb="Drop it"
-          onConfirm={() => decide("drop", { reason: reason.current }, `Dropped ${title}.`)}
+          label="Drop…"
+          question={`Drop it? ${title}. Whoever waits for it gets an error with your reason.`}
+          verb="Drop"
+          onConfirm={() => decide("drop", { reason: reason.current }, `Dropped: ${title}.`)}
         >
           <Reason onChange={(text) => (reason.current = text)} />
         </Confirm>
@@ -125,7 +110,7 @@ export function Held({ view, onDecided }: Props) {
           {shown === "editor" ? "Stop editing" : "Edit"}
         </Button>
       </div>
-    </article>
+    </Card>
   );
 }
 
@@ -175,7 +160,7 @@ function Editor({ text, title, onRelease }: Pick<MessageProps, "onRelease"> & {
   const release = async () => {
     if (!parsed.message) return;
     setBusy(true);
-    await onRelease("release", { message: parsed.message }, `Released ${title} with your changes.`);
+    await onRelease("release", { message: parsed.message }, `Released with your changes: ${title}.`);
     setBusy(false);
   };
   return (

@@ -1,5 +1,4 @@
 /** One proposal as a card: exactly what would be done, by whom, for whom, until when, and what changed. */
-import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../../api/call";
@@ -7,6 +6,7 @@ import type * as hub from "../../api/schema";
 import { Button, Choice, Field, Notice } from "../../components/parts";
 import { oneLine } from "../../text/names";
 import { clock, fullTime } from "../../text/time";
+import { asked, Card, Fact, Moment } from "./Card";
 import { changes } from "./changes";
 import { approve, lastSuch, type ProposalShown, reject, TooLate } from "./proposals";
 import { isMembers, type Json } from "./schema";
@@ -25,14 +25,12 @@ interface ProposalProps {
   showRoom?: boolean;
   onWithdraw?: (() => void) | undefined;
   onDecided?: (outcome: hub.Outcome) => void;
+  /** What came of it. */
+  children?: preact.ComponentChildren;
 }
 
 /** How many characters of a value are shown at once. */
 const LONG = 400;
-
-/** Minutes pass while a card is looked at. */
-const now = signal(Date.now() / 1000);
-setInterval(() => (now.value = Date.now() / 1000), 10_000);
 
 export function Proposal(props: ProposalProps) {
   const { proposal, me } = props;
@@ -42,11 +40,13 @@ export function Proposal(props: ProposalProps) {
   const [said, setSaid] = useState("");
   const [late, setLate] = useState<ProposalShown | null>(null);
   return (
-    <article class={`proposal ${proposal.state}`} aria-label={`Proposal of ${proposer}: ${inWords(proposal)}`}>
-      <p class="line">
-        <strong class="proposal-what">{inWords(proposal)}</strong>
-        <span class={`tag state-${proposal.state}`}>{STATES[proposal.state]}</span>
-      </p>
+    <Card
+      title={inWords(proposal)}
+      label={`Proposal of ${proposer}: ${inWords(proposal)}`}
+      risk={proposal.state === "open" ? proposal.risk : undefined}
+      kind={`proposal ${proposal.state}`}
+      beside={proposal.state !== "open" && <span class={`tag state-${proposal.state}`}>{STATES[proposal.state]}</span>}
+    >
       <dl class="facts">
         <Fact name="Proposed by">{own ? `${proposer} (you)` : proposer}</Fact>
         <Fact name="To be done by">{to.length ? to.join(", ") : "whoever is chosen"}</Fact>
@@ -57,7 +57,7 @@ export function Proposal(props: ProposalProps) {
         )}
         {reason && <Fact name="Reason">{oneLine(reason, 1000)}</Fact>}
         <Fact name={proposal.state === "open" ? "Open until" : "Was open until"}>
-          <Moment at={proposal.expires_at} left={proposal.state === "open"} />
+          <Moment at={Date.parse(proposal.expires_at) / 1000} left={proposal.state === "open"} />
         </Fact>
         {proposal.rejections > 0 && proposal.state === "open" && (
           <Fact name="Rejected by">{`${proposal.rejections} so far`}</Fact>
@@ -72,10 +72,11 @@ export function Proposal(props: ProposalProps) {
       )}
       {late && <Closed proposal={late} me={me} late />}
       {!late && proposal.state !== "open" && <Closed proposal={proposal} me={me} />}
+      {props.children}
       {!late && !said && proposal.state === "open" && (
         <Decide {...props} own={own} onSaid={setSaid} onLate={setLate} />
       )}
-    </article>
+    </Card>
   );
 }
 
@@ -90,34 +91,8 @@ const STATES: Record<ProposalShown["state"], string> = {
 /** The tool, or else the method. */
 export function inWords({ method, params, kind }: ProposalShown): string {
   const name = isMembers(params) ? params["name"] : undefined;
-  if (method === "tools/call" && typeof name === "string") return `Call the tool ${oneLine(name, 120)}`;
-  return oneLine(method ?? kind.replace(/^mcp\.proposal\./, ""), 160);
-}
-
-function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
-  return (
-    <div>
-      <dt class="soft small">{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-function Moment({ at, left }: { at: string; left: boolean }) {
-  const seconds = Date.parse(at) / 1000;
-  const rest = seconds - now.value;
-  return (
-    <time dateTime={at} title={fullTime(seconds)}>
-      {clock(seconds)}
-      {left && rest > 0 && ` (${lasting(rest)} left)`}
-    </time>
-  );
-}
-
-function lasting(seconds: number): string {
-  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return seconds < 129_600 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+  if (!method) return oneLine(kind.replace(/^mcp\.proposal\./, ""), 160);
+  return asked(method, typeof name === "string" ? name : "");
 }
 
 /** Every argument in full: whoever approves must be able to see all of it. */

@@ -20,13 +20,15 @@ interface TableProps<T> {
   columns: readonly Column<T>[];
   rows: readonly T[];
   rowKey: (row: T) => string | number;
+  /** Where it is narrow, what follows the first column stands in one line. */
+  compact?: boolean;
 }
 
 /** The roles are named: browsers forget them where a table is not laid out as one. */
-export function Table<T>({ label, columns, rows, rowKey }: TableProps<T>) {
+export function Table<T>({ label, columns, rows, rowKey, compact }: TableProps<T>) {
   return (
     <div class="table-frame">
-      <table class="table" role="table" aria-label={label}>
+      <table class={compact ? "table compact" : "table"} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((it) => (

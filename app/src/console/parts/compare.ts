@@ -120,6 +120,14 @@ export function words(before: string, after: string): Piece[] {
   return joined(compare(split(before), split(after)));
 }
 
+/** Whether two texts have so much in common that their words are worth comparing. */
+export function isAlike(pieces: readonly Piece[]): boolean {
+  const length = (change: Change) =>
+    pieces.filter((it) => it.change === change).reduce((sum, it) => sum + it.text.replace(/\s/g, "").length, 0);
+  const less = Math.min(length("gone"), length("new"));
+  return less <= length("same");
+}
+
 function joined(found: readonly [Change, string][]): Piece[] {
   const pieces: Piece[] = [];
   for (const [change, text] of found) {

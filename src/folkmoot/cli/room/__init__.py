@@ -24,7 +24,7 @@ from folkmoot.cli.credentials import (
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, console, on_terminal, one_line, say, say_data
 from folkmoot.cli.room import calls, decide, manage
-from folkmoot.cli.room import options as given
+from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.messages import Looks, mentioned, plain
 from folkmoot.cli.room.options import (
     Entrance,
@@ -48,11 +48,11 @@ DEFAULT: Final = 50
 @room_command
 def say_in(
     hub: HubClient,
-    name: given.RoomArgument,
+    name: opts.RoomArgument,
     text: TextArgument,
-    to: given.ToOption = None,
+    to: opts.ToOption = None,
     *,
-    markdown: given.MarkdownOption = False,
+    markdown: opts.MarkdownOption = False,
 ) -> Output:
     """Say something to everyone in a room."""
     said = text_of(text)
@@ -68,12 +68,12 @@ def say_in(
 @room_command
 def history(
     entrance: Entrance,
-    name: given.RoomArgument,
-    limit: given.HistoryLimitOption = DEFAULT,
-    after: given.AfterOption = None,
-    before: given.BeforeOption = None,
+    name: opts.RoomArgument,
+    limit: opts.HistoryLimitOption = DEFAULT,
+    after: opts.AfterOption = None,
+    before: opts.BeforeOption = None,
     *,
-    raw: given.RawOption = False,
+    raw: opts.RawOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the messages of a room, the latest last."""
@@ -135,11 +135,11 @@ VARIABLE: Final = "FOLKMOOT_INVITATION"
 
 
 def join(
-    name: given.RoomArgument,
+    name: opts.RoomArgument,
     url: HubOption = None,
     handle: AsOption = None,
     *,
-    invitation: given.InvitationOption = False,
+    invitation: opts.InvitationOption = False,
 ) -> None:
     """Enter a room: read, talk, decide on proposals.
 
@@ -151,7 +151,7 @@ def join(
 
     if invitation and handle is not None:
         raise typer.BadParameter("--invitation and --as cannot be combined")
-    who = come_in(name, url) if invitation else entrance(name, url, handle)
+    who = enter_as_guest(name, url) if invitation else entrance(name, url, handle)
     if at_terminal():
         # The screen is a quarter of a second to import, which only those who look at it wait for.
         from folkmoot.cli.room.view import live
@@ -167,8 +167,8 @@ def join(
 @room_command
 def tail(
     entrance: Entrance,
-    name: given.RoomArgument,
-    after: given.FromOption = None,
+    name: opts.RoomArgument,
+    after: opts.FromOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -190,7 +190,7 @@ def at_terminal() -> bool:
     return both and os.environ.get("TERM") not in (None, "", "dumb")
 
 
-def come_in(room: str, url: str | None) -> Entrance:
+def enter_as_guest(room: str, url: str | None) -> Entrance:
     """Give an invitation for a guest's credential, and keep that."""
     token = ask_invitation()
     guest: GuestPass | None = None

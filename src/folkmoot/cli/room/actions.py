@@ -24,7 +24,7 @@ from folkmoot.cli.options import ArgumentMistake, read_arguments, usage
 from folkmoot.cli.output import one_line
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.draw import DIM, INDENT, draw, hung, participant
-from folkmoot.cli.room.follow import Company
+from folkmoot.cli.room.follow import LinkedTasks
 from folkmoot.cli.room.messages import Look, look, mentioned, note
 from folkmoot.cli.room.proposals import (
     Holder,
@@ -61,7 +61,7 @@ class RoomActions:
     """The hands of someone in a room."""
 
     def __init__(
-        self, room: Room, screen: Screen, company: Company, now: Situation, holder: Holder
+        self, room: Room, screen: Screen, company: LinkedTasks, now: Situation, holder: Holder
     ) -> None:
         self._room = room
         self._screen = screen
@@ -222,7 +222,7 @@ class RoomActions:
     async def _propose_call(self, tool: str, arguments: dict[str, Any], to: str) -> None:
         made = slash.proposal(TOOLS_CALL, tool, arguments)
         sent = await self._room.send(made.kind, made.payload, to=to)
-        self.note(f"You may not call {one_line(tool)} yourself, so it was proposed as #{sent.seq}.")
+        self.note(f"You can't call {one_line(tool)} yourself, so it was proposed as #{sent.seq}.")
 
     def _propose_typed(self, rest: str) -> None:
         self._send(partial(self._propose, slash.read_asked("propose", rest)))
@@ -265,7 +265,14 @@ class RoomActions:
                 screen.print(Text.assemble(participant(it.id), (f"  {it.type}, {it.role}", DIM)))
 
         self._screen.print(everyone)
-        self.note(f"You may: {allowed(list(self._room.me.capabilities))}")
+        self._company.also(self._away())
+        self.note(f"You can: {allowed(list(self._room.me.capabilities))}")
+
+    async def _away(self) -> None:
+        with suppress(e.FolkmootError):
+            away = ", ".join(f"@{who.id}" for who in await self._room.list_away())
+            if away:
+                self.note(f"Away: {away}")
 
     def _quit(self, _: str) -> None:
         self._screen.leave()

@@ -9,7 +9,7 @@ from folkmoot.cli.commands import Output
 from folkmoot.cli.limits import CALL_SECONDS, LIST_TOOLS_SECONDS
 from folkmoot.cli.options import JsonOption, typed_arguments, usage
 from folkmoot.cli.output import lines, one_line, say, say_data
-from folkmoot.cli.room import options as given
+from folkmoot.cli.room import options as opts
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.options import (
     Entrance,
@@ -33,8 +33,8 @@ COLUMNS: Final = (
 @room_command
 def tools(
     entrance: Entrance,
-    name: given.RoomArgument,
-    to: given.WhoseOption = None,
+    name: opts.RoomArgument,
+    to: opts.WhoseOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,18 +72,18 @@ def row(tool: dict[str, Any]) -> tuple[str, ...]:
 @room_command
 def call(
     entrance: Entrance,
-    name: given.RoomArgument,
-    tool: given.ToolArgument,
-    arguments: given.ArgumentsArgument = None,
-    to: given.WhoseOption = None,
-    reason: given.WhyOption = None,
-    wait: given.WaitOption = CALL_SECONDS,
+    name: opts.RoomArgument,
+    tool: opts.ToolArgument,
+    arguments: opts.ArgumentsArgument = None,
+    to: opts.WhoseOption = None,
+    reason: opts.WhyOption = None,
+    wait: opts.WaitOption = CALL_SECONDS,
     *,
     as_json: JsonOption = False,
 ) -> None:
     """Call a tool of a participant, and print its answer.
 
-    If you may only propose the call, it is proposed, and someone with the right can approve it.
+    If you can only propose the call, it is proposed, and someone with the right can approve it.
     Progress is shown on standard error. Ctrl-C cancels the call.
     """
     who = account(entrance, name)
@@ -105,7 +105,7 @@ def show_answer(answer: dict[str, Any], tool: str) -> None:
     match answer.get("state"):
         case "proposed":
             number = word(answer.get("seq"))
-            say(f"You may not call {tool} yourself, so it was proposed as #{number}.", err=True)
+            say(f"You can't call {tool} yourself, so it was proposed as #{number}.", err=True)
         case "waiting":
             raise e.ToolRefused(
                 f"{by} has not answered yet; 'folkmoot room history' shows the answer when it "
@@ -128,11 +128,11 @@ def show_answer(answer: dict[str, Any], tool: str) -> None:
 @room_command
 def propose(
     entrance: Entrance,
-    name: given.RoomArgument,
-    what: given.ProposedArgument,
-    arguments: given.ArgumentsArgument = None,
-    to: given.WhoseOption = None,
-    reason: given.WhyOption = None,
+    name: opts.RoomArgument,
+    what: opts.ProposedArgument,
+    arguments: opts.ArgumentsArgument = None,
+    to: opts.WhoseOption = None,
+    reason: opts.WhyOption = None,
 ) -> Output:
     """Propose a tool call or another request.
 

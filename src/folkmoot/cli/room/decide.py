@@ -12,7 +12,7 @@ from folkmoot.cli.credentials import checked_handle
 from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
 from folkmoot.cli.options import JsonOption, argument, number, option
 from folkmoot.cli.output import moment, one_line, say, say_data
-from folkmoot.cli.room import options as given
+from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.calls import show_answer
 from folkmoot.cli.room.messages import kind_of, look
 from folkmoot.cli.room.options import post, proposed, room_command
@@ -37,26 +37,26 @@ ReasonOption = Annotated[
 @room_command
 def grant(
     hub: HubClient,
-    name: given.RoomArgument,
-    who: given.ParticipantArgument,
-    patterns: given.PatternsArgument,
+    name: opts.RoomArgument,
+    who: opts.ParticipantArgument,
+    patterns: opts.PatternsArgument,
 ) -> Output:
     """Give a member or guest of the room more rights.
 
     Takes effect with their next message. Nobody can grant rights they do not have.
     """
-    held = [given.capability(text) for text in patterns]
+    held = [opts.capability(text) for text in patterns]
     answer = hub.grant_in_room(name, who, held)
-    granted = f"{one_line(who)} may now: {one_line(allowed(held))}"
+    granted = f"{one_line(who)} can now: {one_line(allowed(held))}"
     return Output(answer, granted, Note(f"Grant {word(answer.get('id'))}"))
 
 
 @room_command
 def revoke(
     hub: HubClient,
-    name: given.RoomArgument,
-    whom: given.FromWhomArgument,
-    patterns: given.FewerPatternsArgument = None,
+    name: opts.RoomArgument,
+    whom: opts.FromWhomArgument,
+    patterns: opts.FewerPatternsArgument = None,
 ) -> Output:
     """Revoke a grant, and everything that was granted from it."""
     is_id = is_uuid(whom)
@@ -64,7 +64,7 @@ def revoke(
         name,
         grant_id=whom if is_id else None,
         recipient=None if is_id else checked_handle(whom),
-        capabilities=[given.capability(text) for text in patterns or ()] or None,
+        capabilities=[opts.capability(text) for text in patterns or ()] or None,
     )
     return Output(answer, f"Revoked from {one_line(whom)}.")
 
@@ -72,8 +72,8 @@ def revoke(
 @room_command
 def kick(
     hub: HubClient,
-    name: given.RoomArgument,
-    who: given.ParticipantArgument,
+    name: opts.RoomArgument,
+    who: opts.ParticipantArgument,
     reason: ReasonOption = None,
 ) -> Output:
     """Remove someone from a room.
@@ -85,7 +85,7 @@ def kick(
 
 
 @room_command
-def proposals(hub: HubClient, name: given.RoomArgument, state: given.StateOption = None) -> Output:
+def proposals(hub: HubClient, name: opts.RoomArgument, state: opts.StateOption = None) -> Output:
     """List proposals, the latest first."""
     found = proposed(hub, name, state)
     columns = (
@@ -110,10 +110,10 @@ def row(proposal: Proposal) -> tuple[str, ...]:
 @room_command
 def approve(
     hub: HubClient,
-    name: given.RoomArgument,
-    which: given.ProposalArgument,
-    to: given.WithWhomOption = None,
-    wait: given.WaitOption = CALL_SECONDS,
+    name: opts.RoomArgument,
+    which: opts.ProposalArgument,
+    to: opts.WithWhomOption = None,
+    wait: opts.WaitOption = CALL_SECONDS,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -142,8 +142,8 @@ def approve(
 @room_command
 def reject(
     hub: HubClient,
-    name: given.RoomArgument,
-    which: given.ProposalArgument,
+    name: opts.RoomArgument,
+    which: opts.ProposalArgument,
     reason: ReasonArgument,
 ) -> Output:
     """Reject a proposal, with a reason."""
@@ -153,7 +153,7 @@ def reject(
 
 
 @room_command
-def withdraw(hub: HubClient, name: given.RoomArgument, which: given.ProposalArgument) -> Output:
+def withdraw(hub: HubClient, name: opts.RoomArgument, which: opts.ProposalArgument) -> Output:
     """Withdraw a proposal of yours."""
     about = proposal_id(hub, name, which)
     answer = post(hub, name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
@@ -168,11 +168,18 @@ def proposal_id(client: HubClient, name: str, which: str) -> str:
 def found(client: HubClient, name: str, which: str) -> Proposal:
     """The proposal with a number or an id."""
     wanted = which.removeprefix("#")
-    for proposal in proposed(client, name):
+    every = proposed(client, name)
+    for proposal in every:
         # Proposers choose ids: one that looks like a number must not stand for another proposal.
         known = (str(proposal.seq),) if wanted.isdecimal() else (proposal.id,)
         if wanted in known or as_stored(wanted) in known:
             return proposal
+    begun = [] if wanted.isdecimal() else [it for it in every if it.id.startswith(wanted.lower())]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        numbers = ", ".join(f"#{it.seq}" for it in begun)
+        raise e.ToolRefused(f"{one_line(which)} fits {numbers}. Use the number.")
     raise e.ToolRefused(f"There is no proposal {one_line(which)} in the room.")
 
 

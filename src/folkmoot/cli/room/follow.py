@@ -36,6 +36,8 @@ GAPS: Final[dict[str, str]] = {
 }
 """What may have become of messages, by the reason of their gap."""
 
+READ_SECONDS: Final = 1.0
+"""How often a room that is followed is marked as read."""
 Output = TypeVar("Output")
 
 
@@ -44,9 +46,26 @@ async def inside(room: str, who: Entrance) -> AsyncIterator[Room]:
     """The room, with someone in it; a connection that is lost comes back by itself."""
     try:
         async with Room(who.hub, room=room, token=who.source) as entered:
-            yield entered
+            reading = asyncio.create_task(keep_read(entered))
+            try:
+                yield entered
+            finally:
+                reading.cancel()
     except e.AuthenticationRequired:
         raise e.NotSignedIn(GUEST_UNKNOWN if who.guest else ACCOUNT_UNKNOWN) from None
+
+
+async def keep_read(room: Room) -> None:
+    """Mark a room that is followed as read, however often something comes."""
+    read = -1
+    while True:
+        await asyncio.sleep(READ_SECONDS)
+        last = room.last_seq
+        if last > read:
+            # The next message is another chance.
+            with suppress(e.FolkmootError):
+                await room.mark_read(last)
+            read = last
 
 
 def envelope_of(message: Message) -> dict[str, Any]:
@@ -76,7 +95,7 @@ async def before(
 ) -> AsyncIterator[dict[str, Any]]:
     """What was said after a number and up to another, page by page."""
     while after < through:
-        page = await aside(partial(rest.read_messages, room, after=after, limit=PAGE))
+        page = await in_thread(partial(rest.read_messages, room, after=after, limit=PAGE))
         if not page.messages:
             return
         for message in page.messages:
@@ -87,7 +106,7 @@ async def before(
             yield message
 
 
-async def aside(ask: Callable[[], Output]) -> Output:
+async def in_thread(ask: Callable[[], Output]) -> Output:
     """Ask the hub over HTTP while the room goes on; nobody who leaves waits for the answer."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Output] = loop.create_future()
@@ -114,7 +133,7 @@ async def aside(ask: Callable[[], Output]) -> Output:
     return await answer
 
 
-class Company:
+class LinkedTasks:
     """Tasks that end together."""
 
     def __init__(self) -> None:
@@ -260,7 +279,7 @@ async def tail(name: str, who: Entrance, after: int | None, *, as_json: bool) ->
         follower = RoomFollower(as_json=as_json)
         if after is not None:
             await follower.catch_up(who.client, room, after)
-        await Company().until_one_ends(follower.follow(room), reader_gone())
+        await LinkedTasks().until_one_ends(follower.follow(room), reader_gone())
 
 
 async def converse(name: str, who: Entrance) -> None:
@@ -274,7 +293,7 @@ async def converse(name: str, who: Entrance) -> None:
             if not follower.end_at(speaker.said):
                 await asyncio.Event().wait()
 
-        await Company().until_one_ends(follower.follow(room), speak(), reader_gone())
+        await LinkedTasks().until_one_ends(follower.follow(room), speak(), reader_gone())
     if speaker.refused:
         raise e.ToolRefused(f"{speaker.refused} of the lines were refused.")
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import msgspec
 import typer
 
-from folkmoot.cli.commands import Fields, Note, Output, Table, every
-from folkmoot.cli.credentials import YesOption, confirm_name
+from folkmoot.cli.commands import (
+    Fields,
+    Note,
+    Output,
+    Table,
+    check_operators_own,
+    every,
+    opened_hub,
+)
+from folkmoot.cli.credentials import AsOption, UrlOption, YesOption, confirm_name
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag
 from folkmoot.cli.output import duration, moment, say
-from folkmoot.cli.room import options as given
+from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.options import present, room_command, with_policy
-from folkmoot.cli.room.sentences import allowed
+from folkmoot.cli.room.sentences import allowed, new_in
 from folkmoot.cli.show import (
     Column,
     at,
@@ -27,16 +36,34 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", named=True),
-    Column("Messages", named=True), Column("Owners", wide=True),
+    Column("New", named=True), Column("Owners", wide=True),
 )  # fmt: skip
 
 
-@room_command
-def list_rooms(hub: HubClient) -> Output:
+AllOption = Annotated[
+    bool, flag("--all", "As the operator, on the hub's own machine: every room, private ones too.")
+]
+
+
+def list_rooms(
+    url: UrlOption = None,
+    handle: AsOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    everyones: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """List the rooms you can see."""
-    found = list(every(hub.list_rooms, "rooms"))
-    nothing = "No rooms. 'folkmoot room create NAME' makes one."
-    return Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing))
+    check_operators_own("--all", everyones, url, handle, data, config)
+    if everyones:
+        from folkmoot.cli.operator_people import rooms
+
+        rooms(opened_hub(config, data)).show(as_json=as_json)
+        return
+    found = list(every(opts.entrance(None, url, handle).client.list_rooms, "rooms"))
+    nothing = "No rooms yet. 'folkmoot room create NAME' makes one."
+    Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing)).show(as_json=as_json)
 
 
 def row(room: Room) -> tuple[str, ...]:
@@ -45,7 +72,7 @@ def row(room: Room) -> tuple[str, ...]:
         word(room.access),
         word(room.role),
         word(room.participants),
-        word(room.last_seq),
+        new_in(room),
         " ".join(map(at, room.owners)),
     )
 
@@ -54,22 +81,22 @@ def row(room: Room) -> tuple[str, ...]:
 @with_policy
 def create(
     hub: HubClient,
-    name: given.NewRoomArgument,
+    name: opts.NewRoomArgument,
     policy: dict[str, Any],
-    access: given.AccessOption = None,
-    capability: given.CapabilityOption = None,
-    grant: given.GrantOption = None,
-    backend: given.BackendOption = None,
+    access: opts.AccessOption = None,
+    capability: opts.CapabilityOption = None,
+    grant: opts.GrantOption = None,
+    backend: opts.BackendOption = None,
     *,
-    memory: given.MemoryOption = False,
+    memory: opts.MemoryOption = False,
 ) -> Output:
     """Create a room that you own."""
-    spec = given.without_none(
+    spec = opts.without_none(
         name=name,
         access=access,
         durable=False if memory else None,
-        capabilities=[given.capability(text) for text in capability or ()],
-        grants=given.grants(grant),
+        capabilities=[opts.capability(text) for text in capability or ()],
+        grants=opts.grants(grant),
         backends=backend,
         policy=policy,
     )
@@ -89,7 +116,7 @@ OPENNESS: dict[Any, str] = {
 
 
 @room_command
-def show(hub: HubClient, name: given.RoomArgument) -> Output:
+def show(hub: HubClient, name: opts.RoomArgument) -> Output:
     """Show a room, and who is in it now."""
     room = hub.get_room(name)
     here = present(hub, name)
@@ -137,7 +164,7 @@ def described(room: Room) -> Fields:
         ("You are", room.role or "not in it"),
         ("Created", moment(room.created_at)),
         ("Backends", " ".join(map(word, room.backends or []))),
-        ("Members may", allowed(room.capabilities)),
+        ("Members can", allowed(room.capabilities)),
         *((at(who), allowed(patterns)) for who, patterns in (room.grants or {}).items()),
         *((head, spelled(getattr(room.policy, name))) for name, (head, spelled) in POLICY.items()),
     )
@@ -147,16 +174,16 @@ def described(room: Room) -> Fields:
 @with_policy
 def change(
     hub: HubClient,
-    name: given.RoomArgument,
+    name: opts.RoomArgument,
     policy: dict[str, Any],
-    access: given.AccessOption = None,
-    capability: given.CapabilityOption = None,
-    grant: given.GrantOption = None,
-    ungrant: given.UngrantOption = None,
-    backend: given.OnlyBackendOption = None,
-    owner: given.OwnerOption = None,
+    access: opts.AccessOption = None,
+    capability: opts.CapabilityOption = None,
+    grant: opts.GrantOption = None,
+    ungrant: opts.UngrantOption = None,
+    backend: opts.OnlyBackendOption = None,
+    owner: opts.OwnerOption = None,
     *,
-    no_backends: given.NoBackendsOption = False,
+    no_backends: opts.NoBackendsOption = False,
 ) -> Output:
     """Change a room's settings. For owners.
 
@@ -166,16 +193,16 @@ def change(
     """
     if backend and no_backends:
         raise typer.BadParameter("give either --backend or --no-backends")
-    patch = given.without_none(
+    patch = opts.without_none(
         access=access,
-        capabilities=[given.capability(text) for text in capability or ()],
+        capabilities=[opts.capability(text) for text in capability or ()],
         backends=backend,
         owners=owner,
         policy=policy,
     )
     if no_backends:
         patch["backends"] = []
-    changed_grants = given.changed_grants(grant, ungrant)
+    changed_grants = opts.changed_grants(grant, ungrant)
     if not (patch or changed_grants):
         raise typer.BadParameter("give at least one setting to change")
     if changed_grants is not None:
@@ -185,7 +212,7 @@ def change(
 
 
 @room_command
-def delete(hub: HubClient, name: given.RoomArgument, *, yes: YesOption = False) -> None:
+def delete(hub: HubClient, name: opts.RoomArgument, *, yes: YesOption = False) -> None:
     """Permanently delete a room and its history. For owners.
 
     Asks for the room's name first, unless --yes is given.
@@ -203,11 +230,11 @@ def delete(hub: HubClient, name: given.RoomArgument, *, yes: YesOption = False) 
 
 @room_command
 def invite(
-    entrance: given.Entrance,
-    name: given.RoomArgument,
-    who: given.InvitedArgument = None,
-    guest: given.GuestOption = None,
-    grant: given.GuestGrantOption = None,
+    entrance: opts.Entrance,
+    name: opts.RoomArgument,
+    who: opts.InvitedArgument = None,
+    guest: opts.GuestOption = None,
+    grant: opts.GuestGrantOption = None,
 ) -> Output:
     """Invite someone to a room, by handle or as a guest.
 
@@ -220,7 +247,7 @@ def invite(
         raise typer.BadParameter("--grant is for a --guest; use 'room change --grant' for a handle")
     asked: dict[str, Any] = {"handle": who} if who is not None else {"guest": str(guest)}
     if grant:
-        asked["capabilities"] = [given.capability(text) for text in grant]
+        asked["capabilities"] = [opts.capability(text) for text in grant]
     answer = entrance.client.invite(name, **asked)
     if who is not None:
         return Output(answer, f"Invited {at(answer.handle or who)} to {name}.")
@@ -236,8 +263,8 @@ def invite(
 
 
 @room_command
-def invites(hub: HubClient, name: given.RoomArgument) -> Output:
-    """List whom a room waits for.
+def invites(hub: HubClient, name: opts.RoomArgument) -> Output:
+    """List open invitations.
 
     Owners see everyone who was invited and has not come; others see the guests they invited.
     """
@@ -252,11 +279,11 @@ def invites(hub: HubClient, name: given.RoomArgument) -> Output:
         for it in found
     ]
     columns = (Column("Invited", "bold"), Column("As"), Column("By"), Column("Until", named=True))
-    return Output({"invitations": found}, Table(columns, rows, "Nobody is waited for."))
+    return Output({"invitations": found}, Table(columns, rows, "No open invitations."))
 
 
 @room_command
-def uninvite(hub: HubClient, name: given.RoomArgument, who: given.WaitedForArgument) -> None:
+def uninvite(hub: HubClient, name: opts.RoomArgument, who: opts.WaitedForArgument) -> None:
     """Withdraw an invitation to a room that nobody has used yet."""
     hub.withdraw_invitation(name, who.removeprefix("@"))
     say(f"Withdrew the invitation of {word(who)} to {name}.")

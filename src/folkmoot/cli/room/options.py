@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import msgspec
 import typer
 
-from folkmoot.cli.commands import Command, WhenUsed, every, shown, with_options
+from folkmoot.cli.commands import Command, Lazy, every, with_json_option, with_options
 from folkmoot.cli.credentials import (
     AsOption,
     Keyring,
@@ -20,6 +20,7 @@ from folkmoot.cli.credentials import (
     fresh,
     hub_at,
     hub_for_login,
+    login_from_environment,
     read_keyring,
     token_source,
 )
@@ -75,11 +76,11 @@ AccessOption = Annotated[
 ]  # fmt: skip
 MemoryOption = Annotated[bool, flag("--memory", "Keep the history in memory only.")]
 CapabilityOption = Annotated[
-    list[str] | None, option("--capability", "PATTERN", "What members may do. May be repeated.")
+    list[str] | None, option("--capability", "PATTERN", "What members can do. May be repeated.")
 ]
 GrantOption = Annotated[
     list[str] | None,
-    option("--grant", "HANDLE=PATTERN", "What one person may do in addition. May be repeated."),
+    option("--grant", "HANDLE=PATTERN", "What one person can do in addition. May be repeated."),
 ]
 UngrantOption = Annotated[
     list[str] | None,
@@ -119,7 +120,7 @@ LoopGuardOption = Annotated[
     int | None,
     number(
         "--loop-guard", 0, 10000,
-        "How often agents may answer each other without a person before they are held; 0: no "
+        "How often agents can answer each other without a person before they are held; 0: no "
         "limit.",
     ),
 ]  # fmt: skip
@@ -142,7 +143,7 @@ KeepDaysOption = Annotated[
 ]
 ParticipantArgument = Annotated[str, argument("PARTICIPANT", "Who.", checked_handle)]
 PatternsArgument = Annotated[
-    list[str], argument("PATTERN", "What they may do, such as 'mcp.request.tools/call:read_file'.")
+    list[str], argument("PATTERN", "What they can do, such as 'mcp.request.tools/call:read_file'.")
 ]
 FromWhomArgument = Annotated[
     str, argument("PARTICIPANT|GRANT", "The participant, or the id of one grant.")
@@ -215,9 +216,9 @@ GuestOption = Annotated[
 ]
 GuestGrantOption = Annotated[
     list[str] | None,
-    option("--grant", "PATTERN", "What the guest may do from the start. May be repeated."),
+    option("--grant", "PATTERN", "What the guest can do from the start. May be repeated."),
 ]
-InvitedArgument = Annotated[str | None, argument("HANDLE", "Whom to invite.", checked_handle)]
+InvitedArgument = Annotated[str | None, argument("HANDLE", "The person to invite.", checked_handle)]
 WaitedForArgument = Annotated[str, argument("NAME", "Who was invited: a handle or a guest's name.")]
 InvitationOption = Annotated[
     bool,
@@ -299,6 +300,8 @@ class Entrance(NamedTuple):
 
 def entrance(room: str | None, url: str | None, name: str | None) -> Entrance:
     """The account that was meant or, where there is none, the guest of that room."""
+    if (login := login_from_environment(url, name)) is not None:
+        return Entrance(login.hub, login.handle, login.token, login=login)
     return entrance_from(read_keyring(), room, url, name)
 
 
@@ -343,10 +346,10 @@ def room_command(function: Command) -> Command:
         # A room that is made has no guests yet.
         room = None if function.__name__ == "create" else given.get("name")
         found = cache(lambda: entrance(room, chosen["url"], chosen["handle"]))
-        return {"hub": WhenUsed(found, "client"), "entrance": WhenUsed(found)}
+        return {"hub": Lazy(found, "client"), "entrance": Lazy(found)}
 
     options = {"url": UrlOption, "handle": AsOption}
-    return shown(with_options(function, options, ("hub", "entrance"), opens))
+    return with_json_option(with_options(function, options, ("hub", "entrance"), opens))
 
 
 def present(hub: HubClient, room: str) -> list[Participant]:

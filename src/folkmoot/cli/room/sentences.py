@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core import chat
 from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind
 from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import Room
 
 Payload: TypeAlias = dict[str, Any]
 
@@ -239,7 +242,7 @@ def may_instead(code: Any, told: Mapping[str, Any]) -> list[str]:
     """The rights someone has, to show beside a refusal for a missing one."""
     if code not in LACKING or "your_capabilities" not in told:
         return []
-    return [f"you may: {allowed(told['your_capabilities'])}"]
+    return [f"you can: {allowed(told['your_capabilities'])}"]
 
 
 def allowed(capabilities: Any) -> str:
@@ -251,7 +254,7 @@ def allowed(capabilities: Any) -> str:
 def _welcome(_: Kind, payload: Payload) -> Sentence:
     you = payload.get("you")
     you = you if type(you) is dict else {}
-    text = f"you may: {allowed(you.get('capabilities'))}"
+    text = f"you can: {allowed(you.get('capabilities'))}"
     return Sentence(text, aside=True, words="", nameless=True)
 
 
@@ -268,7 +271,7 @@ def _rights(chip: str, some: str, everything: str) -> Teller:
 
 def _granted(_: Kind, payload: Payload) -> Sentence:
     whom = payload.get("recipient", "")
-    text = f"{whom} may now: {allowed(payload.get('capabilities'))}"
+    text = f"{whom} can now: {allowed(payload.get('capabilities'))}"
     return Sentence(text, aside=True, words="", nameless=True)
 
 
@@ -379,3 +382,12 @@ TELLERS: Final[dict[str, Teller]] = {
     "reasoning": _thinking,
 }
 """By the whole kind without its context, by protocol and operation, or by protocol."""
+
+
+def new_in(room: Room) -> str:
+    """What is new in a room for the reader, in a few words."""
+    if room.invited:
+        return "invited"
+    mentions = f"@{room.mentions}" if room.mentions else ""
+    unread = f"{room.unread} unread" if room.unread else ""
+    return " ".join(filter(None, (mentions, unread)))

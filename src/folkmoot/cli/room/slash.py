@@ -206,10 +206,10 @@ def _resume(rest: str) -> Sending | None:
 
 SLASHES: Final[dict[str, Slash]] = {
     "help": Slash("/help", "Show this list."),
-    "who": Slash("/who", "Show who is here, and what you may do."),
+    "who": Slash("/who", "Show who is here, and what you can do."),
     "tools": Slash("/tools [@WHO]", "List the tools that you can call."),
     "call": Slash(
-        "/call TOOL [NAME=VALUE…] [@WHO]", "Call a tool, or propose it if you may only do that."
+        "/call TOOL [NAME=VALUE…] [@WHO]", "Call a tool, or propose it if you can only do that."
     ),
     "propose": Slash(
         "/propose TOOL [NAME=VALUE…] [@WHO]",
@@ -350,6 +350,6 @@ def which(tool: str, by: list[str], listing: ToolListing) -> str:
     if by:
         return f"{' and '.join(by)} offer {tool}; say whose with @NAME."
     if listing.refusal is not None:
-        return "You may not list tools here; say whose tool it is with @NAME."
+        return "You can't list tools here; say whose tool it is with @NAME."
     silent = f" ({', '.join(listing.silent)} did not answer)" if listing.silent else ""
     return f"Nobody here offers {tool}{silent}."

@@ -11,9 +11,9 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from folkmoot.cli.room.actions import RoomActions
 from folkmoot.cli.room.follow import (
-    Company,
-    aside,
+    LinkedTasks,
     envelope_of,
+    in_thread,
     inside,
     missing,
 )
@@ -21,7 +21,7 @@ from folkmoot.cli.room.messages import Looks
 from folkmoot.cli.room.options import Entrance, proposed
 from folkmoot.cli.room.proposals import Holder, WaitingProposals
 from folkmoot.cli.room.screen import NameCompleter, Screen, Situation, card, status_line
-from folkmoot.cli.room.sentences import allowed
+from folkmoot.cli.room.sentences import allowed, new_in
 from folkmoot.client import Gap, Message, Room
 from folkmoot.core import errors as e
 
@@ -49,11 +49,12 @@ class LiveView:
         self._rest = rest
         self._looks = Looks()
         self._now = Situation(room.name, room.me.id, len(room.participants))
-        self._company = Company()
+        self._company = LinkedTasks()
         self._holder = Holder(lambda: room.me.capabilities)
-        self._screen = Screen(self, NameCompleter(lambda: room.participants, self._holder))
+        self._screen = Screen(self, NameCompleter(self._names, self._holder))
         self._doing = RoomActions(room, self._screen, self._company, self._now, self._holder)
         self._rights = room.me.capabilities
+        self._away: list[str] = []
         self._shown = 0
         """The last message from before that was shown; it may come again as one of the first."""
 
@@ -77,7 +78,7 @@ class LiveView:
     async def _begin(self) -> None:
         """Show what was said lately, and find what waits for a decision."""
         room, name = self._room, self._room.name
-        page = await aside(
+        page = await in_thread(
             lambda: self._rest.read_messages(name, before=room.last_seq + 1, limit=BACKLOG)
         )
         for envelope in page.messages:
@@ -85,11 +86,17 @@ class LiveView:
             self._doing.show(seen)
             self._shown = seen.seq or self._shown
         await self._find_waiting()
-        self._doing.note(f"You are {room.me.id} in {name}. /help lists what you can type.")
+        self._away = [who.id for who in await room.list_away()]
+        found = await asyncio.to_thread(self._rest.get_room, name)
+        new = f" New: {new_in(found)}." if found.unread else ""
+        self._doing.note(f"You are {room.me.id} in {name}.{new} /help lists what you can type.")
+
+    def _names(self) -> set[str]:
+        return {*self._room.participants, *self._away}
 
     async def _find_waiting(self) -> None:
-        found = await aside(lambda: proposed(self._rest, self._room.name, "open"))
-        room = await aside(lambda: self._rest.get_room(self._room.name))
+        found = await in_thread(lambda: proposed(self._rest, self._room.name, "open"))
+        room = await in_thread(lambda: self._rest.get_room(self._room.name))
         self._doing.deciding = deciding = WaitingProposals(
             self._room.me.id, room.policy.quorum, self._holder
         )
@@ -127,7 +134,7 @@ class LiveView:
                 self._doing.note("The connection is back." if live else "The connection is lost.")
             if self._room.me.capabilities != self._rights:
                 self._rights = self._room.me.capabilities
-                self._doing.note(f"You may now: {allowed(list(self._rights))}")
+                self._doing.note(f"You can now: {allowed(list(self._rights))}")
             here = len(self._room.participants)
             if here != self._now.here:
                 self._now.here = here

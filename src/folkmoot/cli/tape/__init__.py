@@ -85,7 +85,7 @@ def show(
         raise typer.BadParameter("--follow and --pairs cannot be combined")
     if last and limit:
         raise typer.BadParameter("--limit and --last cannot be combined")
-    from folkmoot.cli.tape.timeline import Reel, from_the_last, show_reel
+    from folkmoot.cli.tape.timeline import TapeReader, from_the_last, show_tape
     from folkmoot.proxy.tape.timeline import MessageFilter
 
     wanted = MessageFilter.of(
@@ -101,8 +101,8 @@ def show(
     )
     if follow and last:
         wanted, last = from_the_last(file, wanted, last), None
-    reel = Reel(file, follow=follow)
-    show_reel(reel, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
+    reader = TapeReader(file, follow=follow)
+    show_tape(reader, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
 
 
 def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:

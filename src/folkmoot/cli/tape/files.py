@@ -16,7 +16,7 @@ import msgspec
 
 from folkmoot.cli.output import aligned, complain, escape_json, one_line, say, say_data
 from folkmoot.cli.show import (
-    Paper,
+    Terminal,
     clock,
     lapse,
     number,
@@ -140,21 +140,21 @@ STATES: Final = {
 
 def show_tapes(found: Iterable[ListedTape]) -> None:
     """Tapes below each other on a terminal, in aligned columns elsewhere."""
-    paper = Paper()
-    if not paper.on_terminal:
+    terminal = Terminal()
+    if not terminal.on_terminal:
         for line in aligned(map(row, found)):
             say(line)
         return
     for tape in found:
-        paper.put(paper.fitted([(one_line(tape.file), "bold")]))
-        sides = f"{side(tape.client)} {paper.glyphs.between} {side(tape.server)}"
+        terminal.write(terminal.truncated([(one_line(tape.file), "bold")]))
+        sides = f"{side(tape.client)} {terminal.glyphs.between} {side(tape.server)}"
         for text, style in (
             (counts(tape), ""),
             (sides, "dim"),
             (STATES[tape.state], "yellow"),
         ):
-            for line in textwrap.wrap(text, max((paper.width or 80) - 2, 10)):
-                paper.put(f"  {paper.styled(line, style)}")
+            for line in textwrap.wrap(text, max((terminal.width or 80) - 2, 10)):
+                terminal.write(f"  {terminal.styled(line, style)}")
 
 
 def counts(tape: ListedTape) -> str:

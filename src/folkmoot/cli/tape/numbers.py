@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from folkmoot.cli.output import aligned, escape_json, one_line, say, say_data, size
 from folkmoot.cli.show import (
-    Paper,
+    Terminal,
     cells,
     clock,
     cut,
@@ -56,12 +56,12 @@ def show_numbers(files: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
         say_data(told)
         return
-    paper = Paper()
+    terminal = Terminal()
     for count, each in enumerate(told):
         if count:
-            paper.put("")
-        for line in drawn(each, paper):
-            paper.put(line)
+            terminal.write("")
+        for line in drawn(each, terminal):
+            terminal.write(line)
 
 
 def looked_at(file: Path) -> TapeNumbers:
@@ -74,24 +74,24 @@ def looked_at(file: Path) -> TapeNumbers:
     )
 
 
-def drawn(told: TapeNumbers, paper: Paper) -> Iterator[str]:
-    """Everything about a tape, in lines as wide as the paper."""
-    yield paper.fitted([(one_line(told.file), "bold")])
-    yield from facts(told, paper)
+def drawn(told: TapeNumbers, terminal: Terminal) -> Iterator[str]:
+    """Everything about a tape, in lines as wide as the terminal."""
+    yield terminal.truncated([(one_line(told.file), "bold")])
+    yield from facts(told, terminal)
     if told.stats.by_call:
         yield ""
-        yield from calls(told.stats.by_call, paper)
+        yield from calls(told.stats.by_call, terminal)
     if told.stats.distribution:
         yield ""
-        yield from chart(told.stats.distribution, paper)
+        yield from chart(told.stats.distribution, terminal)
     if told.stats.slowest:
         yield ""
-        yield from slowest(told.stats, paper)
+        yield from slowest(told.stats, terminal)
 
 
-def facts(told: TapeNumbers, paper: Paper) -> Iterator[str]:
+def facts(told: TapeNumbers, terminal: Terminal) -> Iterator[str]:
     """The totals of a tape."""
-    stats, glyphs = told.stats, paper.glyphs
+    stats, glyphs = told.stats, terminal.glyphs
     verdicts = ", ".join(f"{count:,} {one_line(name)}" for name, count in stats.verdicts.items())
     latency = stats.latency
     rows = {
@@ -109,11 +109,11 @@ def facts(told: TapeNumbers, paper: Paper) -> Iterator[str]:
         "redacted": number(stats.redacted, "place") if stats.redacted else "",
         "latency": f"{lapse(latency.p50)} median, {lapse(latency.max)} at most" if latency else "",
     }
-    room = max((paper.width or PIPED) - MARGIN, 10)
+    room = max((terminal.width or PIPED) - MARGIN, 10)
     for name, value in rows.items():
         for count, line in enumerate(textwrap.wrap(value, room)):
             margin = " " * MARGIN if count else f"  {name}".ljust(MARGIN)
-            yield f"{paper.styled(margin, 'dim')}{line}"
+            yield f"{terminal.styled(margin, 'dim')}{line}"
 
 
 def failures(stats: Stats) -> Iterator[str]:
@@ -129,41 +129,41 @@ def failures(stats: Stats) -> Iterator[str]:
 HEADINGS: Final = ("calls", "failed", "p50", "p90", "p99", "max")
 
 
-def calls(by_call: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+def calls(by_call: Sequence[CallStats], terminal: Terminal) -> Iterator[str]:
     """The numbers of each method and tool, those called most first."""
     shown = by_call[:MOST_CALLS]
-    yield from listed(shown, paper) if paper.narrow else tabled(shown, paper)
+    yield from listed(shown, terminal) if terminal.narrow else tabled(shown, terminal)
     if len(by_call) > len(shown):
         yield f"  and {len(by_call) - len(shown):,} more; --json has all"
 
 
-def tabled(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+def tabled(shown: Sequence[CallStats], terminal: Terminal) -> Iterator[str]:
     table = [HEADINGS, *map(columns, shown)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    names = ["", *(called(each, paper) for each in shown)]
-    room = (paper.width or PIPED) - sum(widths) - 2 * len(widths) - 2
+    names = ["", *(called(each, terminal) for each in shown)]
+    room = (terminal.width or PIPED) - sum(widths) - 2 * len(widths) - 2
     longest = max(10, min(room, max(map(cells, names))))
     for name, row in zip(names, table, strict=True):
-        fitted = cut(name, longest, paper.glyphs.cut)
-        padded = fitted + " " * (longest - cells(fitted))
+        truncated = cut(name, longest, terminal.glyphs.cut)
+        padded = truncated + " " * (longest - cells(truncated))
         right = "".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True))
         style = "dim" if not name else "red" if row[1] != "0" else ""
-        yield paper.fitted([(f"  {padded}{right}", style)])
+        yield terminal.truncated([(f"  {padded}{right}", style)])
 
 
-def listed(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
+def listed(shown: Sequence[CallStats], terminal: Terminal) -> Iterator[str]:
     """Calls below each other, where a table has no room."""
     for each in shown:
         count, failed, median, *_, most = columns(each)
         style = "red" if failed != "0" else ""
-        yield paper.fitted([(f"  {called(each, paper)}", style), (f"  {count}", "dim")])
+        yield terminal.truncated([(f"  {called(each, terminal)}", style), (f"  {count}", "dim")])
         said = f"p50 {median}, max {most}" + (f", {failed} failed" if failed != "0" else "")
-        yield paper.fitted([("    ", ""), (said, "dim")])
+        yield terminal.truncated([("    ", ""), (said, "dim")])
 
 
-def called(each: CallStats, paper: Paper) -> str:
+def called(each: CallStats, terminal: Terminal) -> str:
     """The name of what was called, with an arrow where the server is the caller."""
-    arrow = "" if each.from_client else f"{paper.glyphs.to_client} "
+    arrow = "" if each.from_client else f"{terminal.glyphs.to_client} "
     return f"{arrow}{label(each.method, each.name)}"
 
 
@@ -175,18 +175,18 @@ def columns(each: CallStats) -> tuple[str, ...]:
     return (*counts, *map(lapse, (took.p50, took.p90, took.p99, took.max)))
 
 
-def chart(bars: Sequence[Bar], paper: Paper) -> Iterator[str]:
+def chart(bars: Sequence[Bar], terminal: Terminal) -> Iterator[str]:
     """How many answers took how long, as bars."""
     names = [span(bar) for bar in bars]
     counts = [f"{bar.count:,}" for bar in bars]
     margin = max(map(len, names)) + max(map(len, counts)) + 6
-    room = max(5, min(BAR, (paper.width or PIPED) - margin))
+    room = max(5, min(BAR, (terminal.width or PIPED) - margin))
     most = max(bar.count for bar in bars)
     for bar, name, count in zip(bars, names, counts, strict=True):
         length = -(-bar.count * room // most)
-        yield paper.fitted([
+        yield terminal.truncated([
             (f"  {name:>{max(map(len, names))}}  ", "dim"),
-            (paper.glyphs.bar * length, "cyan"),
+            (terminal.glyphs.bar * length, "cyan"),
             (f"{' ' if length else ''}{count}", ""),
         ])  # fmt: skip
 
@@ -203,13 +203,13 @@ def brief(seconds: float) -> str:
     return f"{seconds:g} s" if seconds >= 1 else f"{round(seconds * 1000, 3):g} ms"
 
 
-def slowest(stats: Stats, paper: Paper) -> Iterator[str]:
+def slowest(stats: Stats, terminal: Terminal) -> Iterator[str]:
     """The calls that took longest, by the number of their request."""
-    yield paper.fitted([("  slowest", "dim")])
+    yield terminal.truncated([("  slowest", "dim")])
     for call in stats.slowest:
         took = lapse(call.seconds)
         parts = [(f"  {took:>9}  ", ""), (f"{call.request:>6}  ", "dim")]
-        yield paper.fitted([*parts, (label(call.method, call.name), "")])
+        yield terminal.truncated([*parts, (label(call.method, call.name), "")])
 
 
 MOST: Final = 20
@@ -289,15 +289,15 @@ def factor(a: float, b: float) -> str:
 
 def show_changes(changes: Sequence[AnswerChange]) -> None:
     """Each change with its places, and how many there are."""
-    paper = Paper()
+    terminal = Terminal()
     for change in changes:
-        for line in change_lines(change, paper):
-            paper.put(line)
-    paper.flush()
+        for line in change_lines(change, terminal):
+            terminal.write(line)
+    terminal.flush()
     say(f"{number(len(changes), 'difference')}.", err=True)
 
 
-def change_lines(change: AnswerChange, paper: Paper) -> Iterator[str]:
+def change_lines(change: AnswerChange, terminal: Terminal) -> Iterator[str]:
     tool = change.what.startswith("tool_")
     what = one_line(change.name) if tool else label(change.method, change.name)
     words = WORDS[change.what]
@@ -307,23 +307,25 @@ def change_lines(change: AnswerChange, paper: Paper) -> Iterator[str]:
     where = f"  ({numbers})" if numbers else ""
     a, b = change.seconds_a, change.seconds_b
     if a is not None and b is not None and factor(a, b) not in (SAME, UNKNOWN):
-        where += f"  {lapse(a)} {paper.glyphs.to_server} {lapse(b)}"
-    yield paper.fitted([(what, "bold"), (f": {words}", "yellow"), (where, "dim")])
+        where += f"  {lapse(a)} {terminal.glyphs.to_server} {lapse(b)}"
+    yield terminal.truncated([(what, "bold"), (f": {words}", "yellow"), (where, "dim")])
     if change.params is not UNSET:
-        yield paper.fitted([("    ", ""), (shown(change.params, paper.glyphs.cut), "")])
+        yield terminal.truncated(
+            [("    ", ""), (truncated(change.params, terminal.glyphs.cut), "")]
+        )
     for place in change.differences[:MOST]:
-        yield from place_told(place, paper)
+        yield from place_told(place, terminal)
     if len(change.differences) > MOST:
         yield f"    and {number(len(change.differences) - MOST, 'place')} more; --json has all"
 
 
-def place_told(place: Difference, paper: Paper) -> Iterator[str]:
+def place_told(place: Difference, terminal: Terminal) -> Iterator[str]:
     """A place, and what stands there on either tape."""
-    yield paper.fitted([("    ", ""), (one_line(place.path), "cyan")])
-    start, mark = where_it_begins(place.recorded, place.live), paper.glyphs.cut
+    yield terminal.truncated([("    ", ""), (one_line(place.path), "cyan")])
+    start, mark = where_it_begins(place.recorded, place.live), terminal.glyphs.cut
     for name, value, style in (("A", place.recorded, "red"), ("B", place.live, "green")):
-        text = f"{mark}{shown(value[start:], mark)}" if start else shown(value, mark)
-        yield paper.fitted([(f"      {name}  ", "dim"), (text, style)])
+        text = f"{mark}{truncated(value[start:], mark)}" if start else truncated(value, mark)
+        yield terminal.truncated([(f"      {name}  ", "dim"), (text, style)])
 
 
 def where_it_begins(a: Any, b: Any) -> int:
@@ -335,7 +337,7 @@ def where_it_begins(a: Any, b: Any) -> int:
     return alike - BEFORE if alike > 2 * BEFORE else 0
 
 
-def shown(value: Any, mark: str) -> str:
+def truncated(value: Any, mark: str) -> str:
     """A value in a line; the mark says that it was cut."""
     if value is UNSET:
         return "(nothing)"

@@ -350,13 +350,13 @@ def show_call(call: PlayedCall) -> None:
     say(f"{call.seq}  {label(call.method, call.name)}  {words}{why}")
     for difference in call.differences[:MOST_CALLS_TOLD]:
         say(f"    {one_line(difference.path)}")
-        say(f"      - {shown(difference, 'recorded')}")
-        say(f"      + {shown(difference, 'live')}")
+        say(f"      - {side_of(difference, 'recorded')}")
+        say(f"      + {side_of(difference, 'live')}")
     if len(call.differences) > MOST_CALLS_TOLD:
         say(f"    and {len(call.differences) - MOST_CALLS_TOLD} more")
 
 
-def shown(difference: Difference, side: str) -> str:
+def side_of(difference: Difference, side: str) -> str:
     """One side of a difference, in a line."""
     import msgspec
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.cli.output import escape_json, one_line, say
-from folkmoot.cli.show import Paper, clock, cut, label, lapse, number, side
+from folkmoot.cli.show import Terminal, clock, cut, label, lapse, number, side
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.proxy.tape.file import HOW, MAGIC, WINDOW
@@ -124,55 +124,55 @@ OWN: Final = "proxy"
 """Who answered, where the proxy did since its server did not."""
 
 
-def rows(moment: Moment, paper: Paper, *, full: bool) -> Iterator[str]:
+def rows(moment: Moment, terminal: Terminal, *, full: bool) -> Iterator[str]:
     """The lines of a message: its summary, and its content where asked for."""
-    head, rest = list(_head(moment, paper)), list(_marks(moment))
+    head, rest = list(_head(moment, terminal)), list(_marks(moment))
     if not full:
         rest += _said(moment)
-    if not paper.narrow:
+    if not terminal.narrow:
         head += [part for each in rest for part in (("  ", ""), each)]
-    yield paper.fitted(head)
-    if paper.narrow and rest:
+    yield terminal.truncated(head)
+    if terminal.narrow and rest:
         below = [part for each in rest for part in ((" ", ""), each)]
-        yield paper.fitted([(INDENT[1:], ""), *below])
+        yield terminal.truncated([(INDENT[1:], ""), *below])
     if full:
         yield from _whole(moment.line.message)
         if moment.line.at_server is not msgspec.UNSET:
-            yield f"{INDENT}{paper.styled('as the server saw it:', 'magenta')}"
+            yield f"{INDENT}{terminal.styled('as the server saw it:', 'magenta')}"
             yield from _whole(moment.line.at_server)
 
 
-def _head(moment: Moment, paper: Paper) -> Iterator[tuple[str, str]]:
-    narrow = paper.narrow
+def _head(moment: Moment, terminal: Terminal) -> Iterator[tuple[str, str]]:
+    narrow = terminal.narrow
     gap = " " if narrow else "  "
     at = f"{moment.at:.2f}" if narrow else f"{moment.at:>9.3f}"
     before = f"{moment.seq:>4}{gap}{at}{gap}"
     yield before, "dim"
-    arrow, colour = _arrow(moment, paper)
+    arrow, colour = _arrow(moment, terminal)
     yield f"{arrow}{gap}", colour
     took = f"{gap}{lapse(moment.answer.seconds)}" if moment.answer is not None else ""
     to = ""
     if moment.answer is not None and moment.answer.request != moment.seq - 1:
         to = f" (to {moment.answer.request})"
     what = label(moment.method, moment.name) or f"answer to {_id(moment)}"
-    if paper.width is not None:
+    if terminal.width is not None:
         # How long it took is to be seen, however long the name is.
-        room = paper.width // 2
+        room = terminal.width // 2
         if narrow:
-            room = paper.width - len(before) - len(arrow) - len(gap) - len(took) - len(to)
-        what = cut(what, max(room, 8), paper.glyphs.cut)
+            room = terminal.width - len(before) - len(arrow) - len(gap) - len(took) - len(to)
+        what = cut(what, max(room, 8), terminal.glyphs.cut)
     yield what, "bold red" if moment.failed else "bold" if moment.shape != "response" else ""
     yield took, "yellow"
     yield to, "dim"
 
 
-def _arrow(moment: Moment, paper: Paper) -> tuple[str, str]:
+def _arrow(moment: Moment, terminal: Terminal) -> tuple[str, str]:
     direction = moment.line.direction
     if direction is MessageDirection.CLIENT_TO_SERVER:
-        return paper.glyphs.to_server, "cyan"
+        return terminal.glyphs.to_server, "cyan"
     if direction is MessageDirection.SERVER_TO_CLIENT:
-        return paper.glyphs.to_client, "green"
-    return paper.glyphs.neither, "red"
+        return terminal.glyphs.to_client, "green"
+    return terminal.glyphs.neither, "red"
 
 
 def _id(moment: Moment) -> str:
@@ -213,8 +213,8 @@ CLOSED: Final = "closed"
 """How a recording ends that nothing special has ended."""
 
 
-def show_reel(
-    reel: Reel,
+def show_tape(
+    reader: TapeReader,
     wanted: MessageFilter,
     *,
     limit: int | None,
@@ -224,20 +224,20 @@ def show_reel(
     as_json: bool,
 ) -> None:
     """Show the messages of a tape that are wanted."""
-    found = chosen(reel.moments(), wanted, pairs=pairs)
+    found = chosen(reader.moments(), wanted, pairs=pairs)
     picked: Iterable[Moment] = deque(found, last) if last else islice(found, limit)
-    told = show_json(picked, reel) if as_json else show_moments(picked, reel, full=full)
-    if not told and not reel.follow:
-        say("No message matches." if reel.seen else "The tape has no messages.", err=True)
+    told = show_json(picked, reader) if as_json else show_moments(picked, reader, full=full)
+    if not told and not reader.follow:
+        say("No message matches." if reader.seen else "The tape has no messages.", err=True)
 
 
 def from_the_last(path: Path, wanted: MessageFilter, count: int) -> MessageFilter:
     """The same, beginning with the last few that are on the tape by now."""
-    found = deque(chosen(Reel(path, follow=False).moments(), wanted, pairs=False), count)
+    found = deque(chosen(TapeReader(path, follow=False).moments(), wanted, pairs=False), count)
     return msgspec.structs.replace(wanted, first=found[0].seq) if found else wanted
 
 
-class Reel:
+class TapeReader:
     """The lines of one tape, and what is to be said around its messages."""
 
     def __init__(self, path: Path, *, follow: bool) -> None:
@@ -278,47 +278,47 @@ def chosen(timeline: Iterable[Moment], wanted: MessageFilter, *, pairs: bool) ->
             yield from group
 
 
-def show_moments(picked: Iterable[Moment], reel: Reel, *, full: bool) -> int:
+def show_moments(picked: Iterable[Moment], reader: TapeReader, *, full: bool) -> int:
     """Show messages as lines, and on a terminal what tape they are of."""
-    paper = Paper()
+    terminal = Terminal()
     count = 0
     for moment in picked:
-        if count == 0 and paper.on_terminal and reel.header is not None:
-            paper.put(about(reel.header, paper))
+        if count == 0 and terminal.on_terminal and reader.header is not None:
+            terminal.write(about(reader.header, terminal))
         count += 1
-        for line in rows(moment, paper, full=full):
-            paper.put(line)
-        if reel.follow:
-            paper.flush()
-    paper.flush()
-    if paper.on_terminal and count and reel.finished:
-        say(ending(reel), err=True)
+        for line in rows(moment, terminal, full=full):
+            terminal.write(line)
+        if reader.follow:
+            terminal.flush()
+    terminal.flush()
+    if terminal.on_terminal and count and reader.finished:
+        say(ending(reader), err=True)
     return count
 
 
-def about(header: Header, paper: Paper) -> str:
+def about(header: Header, terminal: Terminal) -> str:
     """The heading that names a tape."""
-    sides = f"{side(header.client)} {paper.glyphs.between} {side(header.server)}"
-    return paper.fitted([(clock(header.started), "bold"), ("  ", ""), (sides, "")])
+    sides = f"{side(header.client)} {terminal.glyphs.between} {side(header.server)}"
+    return terminal.truncated([(clock(header.started), "bold"), ("  ", ""), (sides, "")])
 
 
-def ending(reel: Reel) -> str:
-    """What is to be known about the end of a tape."""
-    if reel.end is not None:
-        why = "" if reel.end.reason == CLOSED else f" ({one_line(reel.end.reason)})"
-        return f"The recording ended{why}: {number(reel.end.messages, 'message')}."
+def ending(reader: TapeReader) -> str:
+    """A note about the end of a tape."""
+    if reader.end is not None:
+        why = "" if reader.end.reason == CLOSED else f" ({one_line(reader.end.reason)})"
+        return f"The recording ended{why}: {number(reader.end.messages, 'message')}."
     return "The tape has no end line: it is being recorded, or its recorder was killed."
 
 
-def show_json(picked: Iterable[Moment], reel: Reel) -> int:
+def show_json(picked: Iterable[Moment], reader: TapeReader) -> int:
     """Print messages as JSON, one a line."""
-    paper = Paper()
+    terminal = Terminal()
     count = 0
     for moment in picked:
         count += 1
-        paper.put(escape_json(msgspec.json.encode(as_data(moment)).decode()))
-        if reel.follow:
-            paper.flush()
+        terminal.write(escape_json(msgspec.json.encode(as_data(moment)).decode()))
+        if reader.follow:
+            terminal.flush()
     return count
 
 

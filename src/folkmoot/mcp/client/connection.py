@@ -165,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
         self._pairs = []
         self._heard = self._loop.time()
         if patience != self._patience:
-            self._hush()
+            self._cancel_timer()
             self._patience = patience
         if patience is not None and self._silence is None:
             # It outlives the answer: to look once in vain is cheaper than a timer for each.
@@ -260,7 +260,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the waiting exchange: complete if its body ends with the connection, else failed."""
         self.usable = False
-        self._hush()
+        self._cancel_timer()
         self._pool.lost(self)
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
@@ -347,7 +347,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.close()
 
     def _fail(self, error: HttpFailure) -> None:
-        self._hush()
+        self._cancel_timer()
         asked, self._asked = self._asked, None
         answer, self._answer = self._answer, None
         if asked is not None and not asked.done():
@@ -366,7 +366,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._fail(ServerSilent("it says nothing"))
 
-    def _hush(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None

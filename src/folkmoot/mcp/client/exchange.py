@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.http import HttpLink
 
-MOST_BARREN: Final = 5
+MAX_EMPTY_RECONNECTS: Final = 5
 """Connections in a row that brought nothing, after which a broken stream is given up."""
 LINGER_SECONDS: Final = 1.0
 """How long a server may take to end a stream after its answer, so that its connection lives on."""
@@ -151,7 +151,12 @@ class HttpExchange(Entity):
 
     async def _resume(self, broken: e.CarryError | None) -> e.CarryError | None:
         stream, link = self._stream, self.link
-        if self.stateless or stream is None or not stream.resuming or stream.barren >= MOST_BARREN:
+        if (
+            self.stateless
+            or stream is None
+            or not stream.resuming
+            or stream.empty_reconnects >= MAX_EMPTY_RECONNECTS
+        ):
             raise broken or e.ServerUnreachable(
                 f"The server at {link.target.shown} ended the connection before it had answered."
             )
@@ -164,7 +169,7 @@ class HttpExchange(Entity):
                     return None
                 status = answer.status
         except (e.ServerUnreachable, e.ServerTimeout) as error:
-            stream.barren += 1
+            stream.empty_reconnects += 1
             return error
         lost = e.ServerUnreachable(
             f"The server at {link.target.shown} broke off its answer and does not resume it.",
@@ -172,7 +177,7 @@ class HttpExchange(Entity):
         )
         if not may_recover(status):
             raise lost
-        stream.barren += 1
+        stream.empty_reconnects += 1
         return lost
 
     async def _read(self, answer: HttpAnswer) -> None:
@@ -208,7 +213,7 @@ class HttpExchange(Entity):
         try:
             message = decode_message(body, self.link.limits)
         except e.MessageError as error:
-            self.link.strays.note(error)
+            self.link.invalid_messages.note(error)
             raise e.ServerAnswerInvalid(
                 f"The server's answer cannot be read: {error.message}", status=answer.status
             ) from None
@@ -217,7 +222,7 @@ class HttpExchange(Entity):
             message.id is None or same_id(message.id, self.request.id)
         ):
             raise e.ServerAnswerInvalid(
-                "The server answers something that it was not asked.", status=answer.status
+                "The response does not match the request.", status=answer.status
             )
         await self._deliver(message, len(body))
 
@@ -287,10 +292,10 @@ class GetStream:
                     return True
                 status = answer.status
         except e.CarryError as error:
-            stream.barren += 1
+            stream.empty_reconnects += 1
             logger.debug("a stream broke", extra={"error": error.message})
             return True
-        stream.barren += 1
+        stream.empty_reconnects += 1
         # 405 is how a server says that it has none.
         return may_recover(status)
 
@@ -313,7 +318,7 @@ class ServerStream:
     def __init__(self, name: str, limits: Limits, take: Take, unreadable: Unreadable) -> None:
         self.name = name
         self.last_event_id: str | None = None
-        self.barren = 0
+        self.empty_reconnects = 0
         """How many connections in a row brought no event."""
         self._retry: float | None = None
         self._limits = limits
@@ -329,9 +334,9 @@ class ServerStream:
     @property
     def wait(self) -> float:
         """Seconds to wait before the next connection, by the server's wish or by our patience."""
-        if self._retry is not None and self.barren <= 1:
+        if self._retry is not None and self.empty_reconnects <= 1:
             return min(max(self._retry, SHORTEST_WAIT), LONGEST_WAIT)
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.barren, 16))
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.empty_reconnects, 16))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
 
     async def read(self, answer: HttpAnswer) -> None:
@@ -339,11 +344,11 @@ class ServerStream:
         reader = EventReader(self._limits.message_bytes)
         now = asyncio.get_running_loop().time
         began = now()
-        self.barren += 1
+        self.empty_reconnects += 1
         try:
             async for chunk in answer.chunks():
                 for event in reader.feed(chunk):
-                    self.barren = 0
+                    self.empty_reconnects = 0
                     await self.take(event, answer)
         except e.MessageTooLarge as error:
             await self._unreadable(b"", error)
@@ -352,7 +357,7 @@ class ServerStream:
             ) from None
         finally:
             if now() - began >= STEADY_SECONDS:
-                self.barren = 0
+                self.empty_reconnects = 0
 
     async def take(self, event: SseEvent, answer: HttpAnswer) -> None:
         """Take one event, which may hold a message."""

@@ -55,8 +55,8 @@ NO_HEADERS: Final = Headers()
 class HttpLink(WebLink):
     """One conversation with a Streamable HTTP server; `options` are those of `WebLink`.
 
-    A server of the handshake era may answer even what was cancelled; with `lets_go` its answer is
-    waited for no longer than it takes to tell it.
+    A server of the handshake era may answer even what was cancelled; with `drop_on_cancel` its
+    answer is waited for no longer than it takes to tell it.
     """
 
     own_streams = True
@@ -67,7 +67,7 @@ class HttpLink(WebLink):
         clock: Clock,
         *,
         listen: bool = True,
-        lets_go: bool = False,
+        drop_on_cancel: bool = False,
         most_open: int = MOST_OPEN,
         **options: Any,
     ) -> None:
@@ -76,7 +76,7 @@ class HttpLink(WebLink):
         self.version: str | None = None
         """The version a handshake has agreed on."""
         self._listen = listen
-        self._lets_go = lets_go
+        self._drop_on_cancel = drop_on_cancel
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, HttpExchange] = {}
         self._most_open = most_open
@@ -105,7 +105,7 @@ class HttpLink(WebLink):
         """The server has accepted a notice."""
         if notice.method == wire.INITIALIZED:
             await self._begin_listening(sender)
-        elif self._lets_go and (cancelled := cancelled_id(notice)) is not None:
+        elif self._drop_on_cancel and (cancelled := cancelled_id(notice)) is not None:
             exchange = self._exchanges.get(cancelled)
             if exchange is not None:
                 self._abandon(exchange)
@@ -187,7 +187,9 @@ class HttpLink(WebLink):
         if type(message) is Response:
             exchange = None if message.id is None else self._exchanges.get(message.id)
             if exchange is None:
-                self.strays.note(e.InvalidResponse("An answer came that nobody waits for."))
+                self.invalid_messages.note(
+                    e.InvalidResponse("An answer came that nobody waits for.")
+                )
                 return
             if exchange.request.method in TELLING:
                 self._learn(exchange, message.result)
@@ -211,7 +213,7 @@ class HttpLink(WebLink):
 
     async def unreadable(self, raw: bytes, error: e.MessageError) -> None:
         """Take note of what is not a message; if it was meant for someone, they are told."""
-        self.strays.note(error)
+        self.invalid_messages.note(error)
         message_id = answered_id(raw)
         exchange = None if message_id is None else self._exchanges.get(message_id)
         if exchange is not None:
@@ -288,7 +290,7 @@ class BackendLink(HttpLink):
     """Passes on nothing of a caller's, and wants to know nothing of an answer but its status."""
 
     def __init__(self, target: HttpTarget, clock: Clock, **options: Any) -> None:
-        super().__init__(target, clock, pass_on=False, lets_go=True, **options)
+        super().__init__(target, clock, pass_on=False, drop_on_cancel=True, **options)
         self._contexts: dict[int, TransportContext] = {}
 
     async def send(self, message: ProtocolMessage) -> None:

@@ -36,7 +36,7 @@ class ServerLink(Carrier):
 
     def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:
         super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, limits)
-        self.strays = Strays()
+        self.invalid_messages = InvalidMessages()
         self.failing: Callable[[MessageId, e.FolkmootError], None] | None = None
         """Told why a request gets an answer of this link's own making, before that is received."""
         self.answering: Callable[[Response, TransportContext], bool] | None = None
@@ -94,7 +94,7 @@ class OpenRequests(Entity):
         return None
 
 
-class Strays(Entity):
+class InvalidMessages(Entity):
     """What a server wrote that is not a message: counted, and told once of each kind."""
 
     _seen: Counter[str] = field(default_factory=Counter)

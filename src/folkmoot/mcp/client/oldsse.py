@@ -139,7 +139,7 @@ class OldSseLink(WebLink):
 
     async def unreadable(self, raw: bytes, error: e.MessageError) -> None:
         """Take note of what is not a message; if it was meant for someone, they are told."""
-        self.strays.note(error)
+        self.invalid_messages.note(error)
         message_id = answered_id(raw)
         if message_id is not None and message_id in self._open_requests:
             self._open_requests.answered(message_id)

@@ -243,7 +243,7 @@ class StdioLink(ServerLink):
             try:
                 line = self._lines.take()
             except e.MessageTooLarge as error:
-                self.strays.note(error)
+                self.invalid_messages.note(error)
                 about = answered_id(self._lines.passed_over)
                 if about is None:
                     about = self._open_requests.only
@@ -258,7 +258,7 @@ class StdioLink(ServerLink):
             try:
                 message = decode_message(line, self.limits)
             except e.MessageError as error:
-                self.strays.note(error)
+                self.invalid_messages.note(error)
                 self._junk += len(line) + JUNK_LINE
                 answer = self._unreadable(answered_id(line), error)
                 if answer is not None:

@@ -82,7 +82,7 @@ class HttpTarget:
         self.defaults = {name: value for name, value in own if value}
         self.url = parsed._replace(login=None)
         """Where requests go. It may hold a secret in its query: `shown` is for eyes."""
-        self.shown = shown(self.url)
+        self.shown = masked(self.url)
         self.answer_seconds = answer_seconds
         self._tls = tls
         self._connect_seconds = connect_seconds
@@ -153,7 +153,7 @@ class HttpTarget:
         if followed and (status in KEEP_METHOD or method == "GET"):
             return there
         raise e.ServerAnswerInvalid(
-            f"The server at {self.shown} redirects to {shown(there)}, which is not followed.",
+            f"The server at {self.shown} redirects to {masked(there)}, which is not followed.",
             status=status,
         )
 
@@ -235,7 +235,7 @@ class Asking(Struct, eq=False):
             raise self._target.failure_of(error) from None
 
 
-def shown(url: HttpUrl) -> str:
+def masked(url: HttpUrl) -> str:
     """An address without what may be secret in it."""
     return str(url._replace(query=""))
 

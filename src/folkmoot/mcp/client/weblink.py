@@ -14,7 +14,7 @@ from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
 from folkmoot.mcp.client.link import ServerLink
 from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.wire import ACCEPT_BOTH, EVENT_STREAM, JSON, SESSION_HEADER
-from folkmoot.taskgroups import Aside
+from folkmoot.taskgroups import BackgroundTasks
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -62,7 +62,7 @@ class WebLink(ServerLink):
         self._pass_on = pass_on
         self._extra = tuple(extra)
         self._tasks = asyncio.TaskGroup()
-        self._running = Aside(self._tasks)
+        self._running = BackgroundTasks(self._tasks)
         self.start = self._running.run
         """Has something done meanwhile, for as long as the link is open."""
         self._context = TransportContext(HttpMetadata(Headers(), "POST", target.shown))

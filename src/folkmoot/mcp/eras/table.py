@@ -46,7 +46,7 @@ class EraRefusal(Enum):
     NOT_ASKED = ("A client of the stateless era cannot be asked this.", ToldSide.SERVER)
     NOT_OFFERED = ("The client does not offer what the server asks for.", ToldSide.SERVER)
     NOT_TIED = (
-        "The question cannot be tied to one call or one person, so nobody is asked.",
+        "The server's request does not belong to exactly one open call.",
         ToldSide.SERVER,
     )
     NOT_ANSWERED = ("The client did not come back with an answer.", ToldSide.SERVER)

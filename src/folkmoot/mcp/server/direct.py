@@ -186,7 +186,7 @@ class DirectServer(Entity):
     async def _without_body(self, visit: ServedRequest, receive: Receive, send: Send) -> None:
         method = visit.scope["method"]
         if not visit.handshake:
-            raise e.MethodNotAllowed("Without sessions there is only POST.", allow="POST")
+            raise e.MethodNotAllowed("Only POST is supported in protocol 2026-07-28.", allow="POST")
         if method == "GET":
             await self._sessions.listen(visit, receive, send)
         elif method == "DELETE":

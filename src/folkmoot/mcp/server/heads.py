@@ -166,7 +166,7 @@ def passed_on(pairs: Iterable[tuple[bytes, bytes]], extra: Sequence[str] = ()) -
 def check_once(head: Head, once: frozenset[bytes] = ONCE) -> None:
     """What may be said once only is not said twice, lest each reader take another of the two."""
     for name in head.twice & once:
-        raise e.HeaderMismatch(f"The header {name.decode()} occurs twice.")
+        raise e.HeaderMismatch(f"Duplicate header {name.decode()}.")
 
 
 def check_json(head: Head) -> None:
@@ -203,9 +203,7 @@ def check_repeated(
         raise e.VersionMissing(f"params._meta must have {named}.")
     first = head.first
     if first.get(VERSION_BYTES, b"").decode("latin-1") != meta[wire.VERSION_KEY]:
-        raise e.HeaderMismatch(
-            f"The header {wire.VERSION_HEADER} does not say what the request says."
-        )
+        raise e.HeaderMismatch(f"Header {wire.VERSION_HEADER} does not match the request body.")
     if first.get(METHOD_BYTES, b"").decode("latin-1") != method:
         _check_same(wire.METHOD_HEADER, head.text(METHOD_BYTES), method)
     member = NAMED_BY.get(method)
@@ -226,13 +224,13 @@ def check_marked(
         header = wire.PARAM_HEADERS + token
         told = given.get(header, ())
         if len(told) > 1:
-            raise e.HeaderMismatch(f"The header {header} stands there twice.")
+            raise e.HeaderMismatch(f"Duplicate header {header}.")
         value = value_at(arguments, path)
         meant = None if value is None else as_text(value)
         if meant is not None and not told:
             raise e.HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
         if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
-            raise e.HeaderMismatch(f"The header {header} does not say what the request says.")
+            raise e.HeaderMismatch(f"Header {header} does not match the request body.")
 
 
 def claimed(capabilities: Any, client: Any) -> dict[str, Any]:
@@ -271,7 +269,7 @@ def _repeats(told: str | None, value: Any, meant: str) -> bool:
 
 def _check_same(header: str, told: str | None, meant: Any) -> None:
     if told != meant:
-        raise e.HeaderMismatch(f"The header {header} does not say what the request says.")
+        raise e.HeaderMismatch(f"Header {header} does not match the request body.")
 
 
 def unwrapped(value: str | None) -> str | None:

@@ -62,7 +62,7 @@ class HttpFront(Front[SessionCarrier]):
         if method == "POST":
             await self._post(head, receive, send)
         elif head.stateless:
-            raise e.MethodNotAllowed("Without sessions there is only POST.", allow="POST")
+            raise e.MethodNotAllowed("Only POST is supported in protocol 2026-07-28.", allow="POST")
         elif method == "GET":
             await self._listen(head, receive, send)
         elif method == "DELETE":

@@ -75,7 +75,7 @@ class SessionCarrier(FrontCarrier):
         """The stream that answers nothing: the one a client opens with GET."""
         self._tokens: dict[MessageId, MessageId] = {}
         """Which request a progress token belongs to."""
-        self._unheard = Unheard()
+        self._undelivered = Undelivered()
         self._listened = asyncio.Event()
 
     @property
@@ -148,7 +148,7 @@ class SessionCarrier(FrontCarrier):
             return
         stream = self._stream_for(message, envelope.context.extensions.get(ABOUT))
         if stream is None:
-            refusal_of = self._unheard.keep(envelope)
+            refusal_of = self._undelivered.keep(envelope)
             if refusal_of is not None:
                 self.say(refusal_of)
             return
@@ -212,17 +212,17 @@ class SessionCarrier(FrontCarrier):
         self.end(e.SessionNotFound("The session has ended."))
 
     def _tell_unheard(self, stream: Stream) -> None:
-        for envelope in self._unheard.take():
+        for envelope in self._undelivered.take():
             stream.put(encode_message(envelope.message), envelope.context.transport)
 
     def _ended(self) -> None:
         self._general.end()
         self._streams.close()
         self._tokens.clear()
-        self._unheard.take()
+        self._undelivered.take()
 
 
-class Unheard(Entity):
+class Undelivered(Entity):
     """What the server says while no stream of its client is open, kept until one is.
 
     When there are too many messages, the oldest notification goes.

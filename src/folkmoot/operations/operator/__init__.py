@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from folkmoot.operations.operator.data import DATA
 from folkmoot.operations.operator.grants import GRANTS
+from folkmoot.operations.operator.groups import GROUPS
 from folkmoot.operations.operator.held import HELD
 from folkmoot.operations.operator.hub import HUB
 from folkmoot.operations.operator.people import PEOPLE
@@ -15,4 +16,4 @@ from folkmoot.operations.operator.server_edits import SERVER_EDITS
 from folkmoot.operations.operator.server_views import SERVER_VIEWS
 from folkmoot.operations.operator.servers import SERVERS
 
-OPERATOR = (*HUB, *PEOPLE, *GRANTS, *SERVERS, *SERVER_VIEWS, *SERVER_EDITS, *HELD, *DATA)
+OPERATOR = (*HUB, *PEOPLE, *GRANTS, *GROUPS, *SERVERS, *SERVER_VIEWS, *SERVER_EDITS, *HELD, *DATA)

@@ -1,17 +1,22 @@
 """What reads and writes files of the hub's machine: backups, exports, the master key.
 
-These are for the operator's socket alone. A token that operates a hub over the network must not
-choose the files that its process writes, nor read or change its key.
+Most are for the operator's socket alone. A token that operates a hub over the network must not
+choose the files that its process writes, nor read or change its key: it can have a backup made in
+the data folder, where the hub keeps the newest.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.operations.limits import MAX_BACKUPS_KEPT
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -19,20 +24,23 @@ from folkmoot.operations.row import (
     Handle,
     Nothing,
     Route,
+    describe,
     operated,
-    says,
 )
 
 if TYPE_CHECKING:
-    from folkmoot.operations.call import Call
+    from folkmoot.operations.call import Call, Services
 
-Overwrite = Annotated[bool, says("Whether a file that is there may be replaced.")]
+BACKED_UP_AT: Final = "backed_up_at"
+"""What the database has of when it was copied last, while a hub ran."""
+
+Overwrite = Annotated[bool, describe("Whether a file that is there may be replaced.")]
 
 
 class MakeBackup(Arguments, frozen=True, kw_only=True):
     """Where to, and whether a file that is there may be replaced."""
 
-    path: Annotated[str, says("The file to write, as an absolute path.")]
+    path: Annotated[str, describe("The file to write, as an absolute path.")]
     overwrite: Overwrite = False
 
 
@@ -52,11 +60,30 @@ class Copied(Struct, frozen=True):
     pages: int
 
 
+class KeptBackup(Struct, frozen=True):
+    """A backup in the data folder."""
+
+    name: str
+    size: int
+    at: int
+
+
+class KeptBackups(Struct, frozen=True):
+    """The newest backups in the data folder, and when the hub made one last, wherever it is.
+
+    Without a folder the database is on a server, which backs it up itself.
+    """
+
+    folder: str | None
+    last_at: int | None
+    backups: list[KeptBackup]
+
+
 class Export(Arguments, frozen=True, kw_only=True):
     """Of whom, where to, and whether a file that is there may be replaced."""
 
     handle: Handle
-    path: Annotated[str, says("The file to write, as an absolute path.")]
+    path: Annotated[str, describe("The file to write, as an absolute path.")]
     overwrite: Overwrite = False
 
 
@@ -87,11 +114,11 @@ class KeyInUse(Struct, frozen=True):
 class RotateKey(Arguments, frozen=True, kw_only=True):
     """The new key unless one is to be made, and what becomes of the old one."""
 
-    new: Annotated[str, says("The new key. By default one is made.")] | None = None
-    keep: Annotated[str, says("The file that keeps the old key, as an absolute path.")] | None = (
-        None
-    )
-    discard: Annotated[bool, says("Keep no copy of the old key.")] = False
+    new: Annotated[str, describe("The new key. By default one is made.")] | None = None
+    keep: (
+        Annotated[str, describe("The file that keeps the old key, as an absolute path.")] | None
+    ) = None
+    discard: Annotated[bool, describe("Keep no copy of the old key.")] = False
 
 
 class RotatedKey(Struct, frozen=True):
@@ -119,7 +146,64 @@ async def backup(call: Call[MakeBackup]) -> BackedUp:
         call.progress(Copied(copied, pages))
 
     made = await call.services.backups.backup(str(target), overwrite=given.overwrite, progress=tell)
+    await remember_backup(call.services)
     return BackedUp(made.path, made.size, made.master_key_id, key_warning(made.master_key_id))
+
+
+async def back_up_now(call: Call[Nothing]) -> BackedUp:
+    """Copy the database into the data folder, and remove the oldest copies there."""
+    services = call.services
+    folder = services.backup_folder
+    if folder is None:
+        raise e.BackupFailed("The database is on a server: back it up with the server's own tools.")
+    await asyncio.to_thread(folder.mkdir, mode=0o700, exist_ok=True)
+    moment = datetime.fromtimestamp(services.clock.now(), UTC)
+    target = folder / f"folkmoot-{moment:%Y%m%d-%H%M%S}.db"
+
+    def tell(copied: int, pages: int) -> None:
+        call.progress(Copied(copied, pages))
+
+    made = await services.backups.backup(str(target), progress=tell)
+    await remember_backup(services)
+    await asyncio.to_thread(remove_oldest, folder)
+    return BackedUp(made.path, made.size, made.master_key_id, key_warning(made.master_key_id))
+
+
+async def kept_backups(call: Call[Nothing]) -> KeptBackups:
+    from folkmoot.store import meta
+
+    services = call.services
+    folder = services.backup_folder
+    if folder is None:
+        return KeptBackups(None, None, [])
+    last = await services.store.read(lambda tx: meta.get(tx, BACKED_UP_AT))
+    found = await asyncio.to_thread(kept_in, folder)
+    return KeptBackups(str(folder), None if last is None else int(last), found)
+
+
+async def remember_backup(services: Services) -> None:
+    """Store when the last backup was made; it is made even where the database takes nothing."""
+    from folkmoot.store import meta
+
+    if services.store is not None:
+        now = str(int(services.clock.now()))
+        with suppress(e.FolkmootError):
+            await services.store.write(lambda tx: meta.put(tx, BACKED_UP_AT, now))
+
+
+def kept_in(folder: Path) -> list[KeptBackup]:
+    """The backups that the hub made in a folder, the newest first."""
+    found = []
+    for path in sorted(folder.glob("folkmoot-????????-??????.db"), reverse=True):
+        status = path.stat()
+        found.append(KeptBackup(path.name, status.st_size, int(status.st_mtime)))
+    return found
+
+
+def remove_oldest(folder: Path) -> None:
+    """Keep the newest backups that the hub made there, and no others of them."""
+    for each in kept_in(folder)[MAX_BACKUPS_KEPT:]:
+        (folder / each.name).unlink(missing_ok=True)
 
 
 def key_warning(key_id: str | None) -> str:
@@ -174,7 +258,30 @@ def absolute(path: str, what: str) -> Path:
     return target
 
 
+ON_HOME: Final = Absent("The console has it; 'folkmoot backup' takes a file.")
+
 DATA = (
+    operated(
+        name="folkmoot/backups",
+        description="Show when the hub made its last backup, and the backups in its data folder.",
+        handler=kept_backups,
+        needs=("store",),
+        routes=(Route("GET", "/v1/backups", "listBackups", "Show the backups"),),
+        commands=ON_HOME,
+    ),
+    operated(
+        name="folkmoot/back_up_now",
+        description=f"Back up the database into the data folder, which keeps the newest "
+        f"{MAX_BACKUPS_KEPT}. The master key is not in it.",
+        handler=back_up_now,
+        effect="acts",
+        errors=(e.BackupFailed,),
+        needs=("backups", "store"),
+        progress=Copied,
+        audit=AuditSpec("database.backed_up"),
+        routes=(Route("POST", "/v1/backups", "backUpNow", "Back up now", status=201),),
+        commands=ON_HOME,
+    ),
     operated(
         name="folkmoot/backup",
         description="Back up the database to a file, while the hub keeps working. The master key "

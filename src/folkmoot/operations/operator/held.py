@@ -17,8 +17,8 @@ from folkmoot.operations.row import (
     Arguments,
     AuditSpec,
     Route,
+    describe,
     operated,
-    says,
 )
 from folkmoot.proxy.held import MOST_REASON, HeldView, what_of
 
@@ -49,10 +49,10 @@ def may_see_proxies(call: Call[Any]) -> bool:
 PATH: Final = "/v1/held"
 Shape = TypeVar("Shape")
 
-HeldId = Annotated[int, says("Which message, by its id in the list.", ge=1, le=10**15)]
+HeldId = Annotated[int, describe("Which message, by its id in the list.", ge=1, le=10**15)]
 ProxyId = Annotated[
     int,
-    says(
+    describe(
         "The process of the proxy on the hub's machine that holds it, as the list tells it; left "
         "out, the hub itself.",
         ge=1,
@@ -66,7 +66,7 @@ class ListHeld(Arguments, frozen=True, kw_only=True):
 
     proxies: Annotated[
         bool,
-        says(
+        describe(
             "Whether to list what proxies hold that the hub's own user runs on its machine, too. "
             "The setting `interceptors.local_proxies` says which operators may see them."
         ),
@@ -86,7 +86,7 @@ class Release(OneHeld, frozen=True, kw_only=True):
     message: (
         Annotated[
             dict[str, Any],
-            says("What goes on in its place; it must keep its id and method."),
+            describe("What goes on in its place; it must keep its id and method."),
         ]
         | None
     ) = None
@@ -95,7 +95,7 @@ class Release(OneHeld, frozen=True, kw_only=True):
 class Drop(OneHeld, frozen=True, kw_only=True):
     """Which message, and why."""
 
-    reason: Annotated[str, says("Why, for whoever waits for it.", max_length=MOST_REASON)] = ""
+    reason: Annotated[str, describe("Why, for whoever waits for it.", max_length=MOST_REASON)] = ""
 
 
 class HeldList(Struct, frozen=True):

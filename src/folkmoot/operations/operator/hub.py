@@ -20,12 +20,14 @@ from folkmoot.operations.row import (
     AuditSpec,
     Nothing,
     Route,
+    describe,
     operated,
-    says,
 )
 from folkmoot.rooms.queries import RoomRow, rooms_overview
 
 if TYPE_CHECKING:
+    from folkmoot.audit import Entry
+    from folkmoot.core.ports import Tx
     from folkmoot.operations.call import Call
 
 
@@ -107,7 +109,8 @@ class DrainNode(Arguments, frozen=True, kw_only=True):
     """Which node."""
 
     node: Annotated[
-        str, says("Its address, name or process; empty: the one that is asked.", max_length=2_048)
+        str,
+        describe("Its address, name or process; empty: the one that is asked.", max_length=2_048),
     ] = ""
 
 
@@ -121,24 +124,29 @@ class ReadAudit(Arguments, frozen=True, kw_only=True):
     """Which lines: the newest that fit."""
 
     limit: Annotated[
-        int, says(f"How many. Default 50, max {MAX_AUDIT_LINES}.", ge=1, le=MAX_AUDIT_LINES)
+        int, describe(f"How many. Default 50, max {MAX_AUDIT_LINES}.", ge=1, le=MAX_AUDIT_LINES)
     ] = 50
-    before: Annotated[int, says("Only lines older than the one with this id.")] | None = None
+    before: Annotated[int, describe("Only lines older than the one with this id.")] | None = None
     after: (
-        Annotated[int, says("Only lines newer than the one with this id, the oldest first.")] | None
-    ) = None
-    since: Annotated[int, says("Only lines since then, in seconds since 1970.")] | None = None
-    until: Annotated[int, says("Only lines before then, in seconds since 1970.")] | None = None
-    by: Annotated[str, says("Only what this handle did; `operator` is the operator.")] | None = None
-    action: Annotated[str, says("Only these actions; `*` stands for anything.")] | None = None
-    room: Annotated[str, says("Only lines about this room.")] | None = None
-    server: Annotated[str, says("Only calls of this server, by its namespace.")] | None = None
-    about: Annotated[str, says("Only lines about this; `*` stands for anything.")] | None = None
-    outcome: (
-        Annotated[str, says("Only this outcome: `ok`, `error` for any other, or a code with `*`.")]
+        Annotated[int, describe("Only lines newer than the one with this id, the oldest first.")]
         | None
     ) = None
-    text: Annotated[str, says("Only lines in which this text stands.")] | None = None
+    since: Annotated[int, describe("Only lines since then, in seconds since 1970.")] | None = None
+    until: Annotated[int, describe("Only lines before then, in seconds since 1970.")] | None = None
+    by: (
+        Annotated[str, describe("Only what this handle did; `operator` is the operator.")] | None
+    ) = None
+    action: Annotated[str, describe("Only these actions; `*` stands for anything.")] | None = None
+    room: Annotated[str, describe("Only lines about this room.")] | None = None
+    server: Annotated[str, describe("Only calls of this server, by its namespace.")] | None = None
+    about: Annotated[str, describe("Only lines about this; `*` stands for anything.")] | None = None
+    outcome: (
+        Annotated[
+            str, describe("Only this outcome: `ok`, `error` for any other, or a code with `*`.")
+        ]
+        | None
+    ) = None
+    text: Annotated[str, describe("Only lines in which this text stands.")] | None = None
 
 
 class AuditLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -149,6 +157,8 @@ class AuditLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: str
     by: str
     about: str
+    name: str = ""
+    """What people call what it is about, where that is an id: a token, a browser, a passkey."""
     detail: dict[str, Any] = {}
     account: str | None = None
     outcome: str | None = None
@@ -218,13 +228,27 @@ async def drain(call: Call[DrainNode]) -> DrainedNode:
 
 async def read_audit(call: Call[ReadAudit]) -> AuditLines:
     """The newest lines that fit."""
+    from folkmoot.accounts.queries_credentials import names_of
     from folkmoot.audit import AuditQuery, read
 
     wanted = AuditQuery(**msgspec.structs.asdict(call.arguments))
-    found = await call.services.store.read(lambda tx: read(tx, wanted), long=True)
-    return AuditLines([AuditLine(**msgspec.structs.asdict(line)) for line in found])
+
+    async def query(tx: Tx) -> tuple[list[Entry], dict[str, str]]:
+        lines = await read(tx, wanted)
+        ids = sorted({line.about for line in lines if line.action.startswith(OF_CREDENTIALS)})
+        return lines, await names_of(tx, ids) if ids else {}
+
+    found, names = await call.services.store.read(query, long=True)
+    return AuditLines(
+        [
+            AuditLine(**msgspec.structs.asdict(line), name=names.get(line.about, ""))
+            for line in found
+        ]
+    )
 
 
+OF_CREDENTIALS = ("token.", "browser.", "app.", "passkey.")
+"""How actions begin that are about a credential, by its id."""
 NO_NODES = "The hub has one node. Stop it instead."
 
 HUB = (
@@ -260,7 +284,7 @@ HUB = (
         handler=rooms,
         needs=("store",),
         routes=(Route("GET", "/v1/hub/rooms", "listAllRooms", "List every room"),),
-        commands=("rooms",),
+        commands=("room list",),
     ),
     operated(
         name="folkmoot/nodes",

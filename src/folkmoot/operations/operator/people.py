@@ -22,8 +22,8 @@ from folkmoot.operations.row import (
     Handle,
     Reason,
     Route,
+    describe,
     operated,
-    says,
 )
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class ListPeople(Arguments, frozen=True, kw_only=True):
     """After which handle, and whether those alone who are suspended."""
 
     after: After = ""
-    suspended: Annotated[bool, says("Only suspended accounts.")] = False
+    suspended: Annotated[bool, describe("Only suspended accounts.")] = False
     text: (
-        Annotated[str, says("Only those whose handle or name has this text.", max_length=100)]
+        Annotated[str, describe("Only those whose handle or name has this text.", max_length=100)]
         | None
     ) = None
 
@@ -51,7 +51,7 @@ class AddPerson(Arguments, frozen=True, kw_only=True):
 
     handle: Handle
     account_type: Annotated[
-        Literal["person", "agent"], says("Whether a person uses it, or a program.")
+        Literal["person", "agent"], describe("Whether a person uses it, or a program.")
     ] = "person"
 
 
@@ -60,6 +60,20 @@ class OnePerson(Arguments, frozen=True, kw_only=True):
 
     handle: Handle
     reason: Reason = ""
+
+
+class SetOperator(OnePerson, frozen=True, kw_only=True):
+    """Whom, whether they run the hub, and why."""
+
+    operator: Annotated[bool, describe("Whether they are an operator from now on.")] = True
+
+
+class OperatorPerson(Struct, frozen=True):
+    """Whether anything was changed, and since when an account is an operator."""
+
+    handle: str
+    changed: bool
+    operator_since: int | None
 
 
 class PersonRows(Struct, frozen=True):
@@ -166,6 +180,20 @@ async def set_suspended(call: Call[OnePerson], *, suspended: bool) -> SuspendedP
         )
     log(services, lines)
     return SuspendedPerson(account.handle, bool(lines), account.suspended_at)
+
+
+async def set_operator(call: Call[SetOperator]) -> OperatorPerson:
+    """Let a person run the hub in a browser, or no longer."""
+    services, given = call.services, call.arguments
+    lines: list[Line] = []
+    account = await find(services, given.handle)
+    action = "account.operator_set" if given.operator else "account.operator_unset"
+    changed = await services.accounts.set_operator(
+        account, operator=given.operator, also=recording(call, action, lines, given.reason)
+    )
+    log(services, lines)
+    now = await find(services, account.handle)
+    return OperatorPerson(now.handle, changed, now.operator_since)
 
 
 async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
@@ -300,6 +328,26 @@ PEOPLE = (
             ),
         ),
         commands=("people restore",),
+    ),
+    operated(
+        name="folkmoot/set_operator",
+        description="Let a person run the hub in their browser, or no longer. What could run it "
+        "is signed out at once when they no longer can, and tokens with that scope end.",
+        handler=set_operator,
+        errors=(e.CommandInvalid, e.UserNotFound),
+        needs=("accounts",),
+        local=True,
+        audit=AuditSpec("account.operator_set", "handle", by_service=True),
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts/{handle}/operator",
+                "setOperator",
+                "Make a person an operator, or not",
+                example={"operator": True},
+            ),
+        ),
+        commands=("people operator",),
     ),
     operated(
         name="folkmoot/remove_person",

@@ -1,8 +1,8 @@
 """Servers that are added, tested and removed while the hub runs.
 
-That runs programs on the hub's machine. Over the network it needs the setting
-`gateway.edit_from_web`, the scope `operate`, and a token of the account that is given once more
-with the request: a browser that is left open, or a page that was tricked, is not enough.
+That runs programs on the hub's machine. Over the network it needs the scope `operate`, and the
+operator shows that they are there: a browser that is left open, or a page that was tricked, is not
+enough. The setting `gateway.edit_from_web` switches it off.
 """
 
 from __future__ import annotations
@@ -14,22 +14,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Struct
 
 from folkmoot.core import errors as e
-from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.limits import MAX_SERVER_TEXT
 from folkmoot.operations.operator.pasted import described
+from folkmoot.operations.operator.presence import (
+    ERRORS,
+    PRESENT,
+    SECRET,
+    Confirmed,
+    check_present,
+)
 from folkmoot.operations.rate_limits import OWN_GUESSES
 from folkmoot.operations.records import leave_line
 from folkmoot.operations.row import (
-    CONFIRMED,
     Absent,
     Arguments,
     AuditSpec,
     Route,
+    describe,
     operated,
-    says,
+    view_of,
 )
-from folkmoot.settings.editing import is_in_file, with_backend, without_backend
+from folkmoot.settings.editing import (
+    BACKENDS,
+    is_in_file,
+    with_backend,
+    with_value,
+    without_backend,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,76 +51,78 @@ if TYPE_CHECKING:
     from folkmoot.settings import BackendSpec, Loaded
 
 OFF: Final = (
-    "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
-    "backends' on the hub's machine."
+    "Servers and groups cannot be changed over the network: gateway.edit_from_web is off. Use "
+    "'folkmoot backends' on the hub's machine."
 )
-CONFIRM: Final = "This changes what runs on the hub's machine: give your token once more."
-NARROW: Final = (
-    "Give another of your tokens once more: this one is for a few things only, as a program's is."
-)
-
-Token = Annotated[
-    str,
-    says(
-        "Over the network: a token of your account once more, one that is not for a few things "
-        "only.",
-        max_length=200,
-    ),
-]
 Name = Annotated[
     str,
-    says(
+    describe(
         "The name of the server, by which its tools are called. JSON has one already.",
         max_length=64,
     ),
 ]
 
 
-class TestServer(Arguments, frozen=True, kw_only=True):
+class TestServer(Confirmed, frozen=True, kw_only=True):
     """The description of a server to test, or the name of a configured one."""
 
     __test__ = False
 
     text: Annotated[
         str,
-        says(
+        describe(
             "What describes it: JSON with `mcpServers`, a command line, or a URL. Without it, the "
             "server of that name is tested.",
             max_length=MAX_SERVER_TEXT,
         ),
     ] = ""
     name: Name = ""
-    token: Token = ""
 
 
-class AddServer(Arguments, frozen=True, kw_only=True):
+class AddServer(Confirmed, frozen=True, kw_only=True):
     """The description of a server, and who may use it."""
 
     text: Annotated[
         str,
-        says(
+        describe(
             "What describes it: JSON with `mcpServers`, a command line, or a URL.",
             min_length=1,
             max_length=MAX_SERVER_TEXT,
         ),
     ]
     name: Name = ""
-    everyone: Annotated[bool, says("Let every account use it.")] = False
-    per_user: Annotated[bool, says("Keep a separate connection for each person.")] = False
-    token: Token = ""
+    everyone: Annotated[bool, describe("Let every account use it.")] = False
+    per_user: Annotated[bool, describe("Keep a separate connection for each person.")] = False
 
 
-class RemoveServer(Arguments, frozen=True, kw_only=True):
+class RemoveServer(Confirmed, frozen=True, kw_only=True):
     """Which server."""
 
-    namespace: Annotated[str, says("The server, by its namespace or its name.", max_length=64)]
-    token: Token = ""
+    namespace: Annotated[str, describe("The server, by its namespace or its name.", max_length=64)]
+
+
+class SetServer(Confirmed, frozen=True, kw_only=True):
+    """Which server, and what is to be different; what is left out stays."""
+
+    namespace: Annotated[str, describe("The server, by its namespace.", max_length=64)]
+    everyone: Annotated[bool, describe("Let every account use it.")] | None = None
+    trusted: Annotated[bool, describe("List changed and new tools without review.")] | None = None
+    enabled: Annotated[bool, describe("Whether it is used; if not, it is kept.")] | None = None
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """What can be changed of a server while the hub runs."""
+
+    namespace: str
+    everyone: bool
+    trusted: bool
+    enabled: bool
 
 
 class RestartServer(Arguments, frozen=True, kw_only=True):
     """Which server."""
 
-    namespace: Annotated[str, says("The server, by its namespace.", max_length=64)]
+    namespace: Annotated[str, describe("The server, by its namespace.", max_length=64)]
 
 
 class Testing(Struct, frozen=True):
@@ -152,7 +166,7 @@ class RestartedServer(Struct, frozen=True):
 
 async def test_server(call: Call[TestServer]) -> TestedServer:
     """Reach a server once, and show what it offers; nothing is saved."""
-    await check_editing(call)
+    await check_editing(call, "folkmoot/server_test")
     given, loaded = call.arguments, settings(call).loaded
     if not given.text.strip():
         return TestedServer(tried=await test(call, find(loaded, given.name)), notes=[])
@@ -163,7 +177,7 @@ async def test_server(call: Call[TestServer]) -> TestedServer:
 
 async def add_server(call: Call[AddServer]) -> AddedServer:
     """Test a server, save it and start it."""
-    await check_editing(call)
+    await check_editing(call, "folkmoot/server_add")
     given, editing = call.arguments, settings(call)
     wanted = described(given.text, given.name)
     loaded = editing.loaded
@@ -185,19 +199,35 @@ async def add_server(call: Call[AddServer]) -> AddedServer:
 
 async def remove_server(call: Call[RemoveServer]) -> RemovedServer:
     """Take a server out of the settings file; what it had open ends."""
-    await check_editing(call)
+    await check_editing(call, "folkmoot/server_remove")
     editing = settings(call)
     loaded = editing.loaded
     spec = find(loaded, call.arguments.namespace)
-    if not is_in_file(loaded, f"backends.{spec.name}"):
-        where = loaded.gateway_origins[f"backends.{spec.name}"]
-        raise e.CommandInvalid(
-            f"{spec.namespace} is imported from {where} by gateway.mcp_servers. Remove it there, "
-            "or disable it."
-        )
+    check_in_file(loaded, spec)
     await edited(editing, partial(without_backend, name=spec.name))
     await leave_line(call.services, call.caller, "backend.removed", spec.namespace)
     return RemovedServer(namespace=spec.namespace, file=str(loaded.file))
+
+
+async def set_server(call: Call[SetServer]) -> ServerSettings:
+    """Open a server to everyone, trust it, switch it off, or none of these any more."""
+    await check_editing(call, "folkmoot/server_set")
+    given, editing = call.arguments, settings(call)
+    spec = find(editing.loaded, given.namespace)
+    check_in_file(editing.loaded, spec)
+    wanted = {"everyone": given.everyone, "trusted": given.trusted, "enabled": given.enabled}
+    new = {key: value for key, value in wanted.items() if value is not None}
+
+    def change(text: str) -> str:
+        for key, value in new.items():
+            text = with_value(text, (BACKENDS, spec.name, key), value)
+        return text
+
+    await edited(editing, change)
+    told = ", ".join(f"{key} {'on' if value else 'off'}" for key, value in new.items())
+    await leave_line(call.services, call.caller, "backend.set", spec.namespace, told)
+    spec = find(editing.loaded, spec.name)
+    return view_of(ServerSettings, spec)
 
 
 async def restart_server(call: Call[RestartServer]) -> RestartedServer:
@@ -206,38 +236,17 @@ async def restart_server(call: Call[RestartServer]) -> RestartedServer:
     return RestartedServer(call.arguments.namespace)
 
 
-async def check_editing(call: Call[Any]) -> None:
-    """Refuse whoever may not change what the hub runs.
-
-    On the operator's own socket nothing more is needed: whoever is there can start programs anyway.
-    """
-    who = call.caller
-    if who.account is None:
-        return
-    try:
-        if not settings(call).loaded.settings.gateway.edit_from_web:
-            raise e.CapabilityDenied(OFF)
-        await check_token(call)
-    except e.FolkmootError as error:
-        from folkmoot import audit
-
-        audit.record_refusal(who.principal, "backends", error)
-        raise
+async def check_editing(call: Call[Any], operation: str) -> None:
+    """Refuse whoever may not change what the hub runs."""
+    check_switch(call)
+    await check_present(call, operation)
 
 
-async def check_token(call: Call[Any]) -> None:
-    """Refuse a request without a token that shows it is the caller's own.
-
-    What they may do they came with. A token for a few things only, such as an agent's, is not one
-    that a person keeps to themselves.
-    """
-    token = call.arguments.token
-    if not token:
-        raise e.ConfirmationInvalid(CONFIRM)
-    confirmed = await call.services.accounts.confirm(call.caller.credential_id, token)
-    given = scope(confirmed.scope)
-    if not (given.is_whole or given.has(OPERATE)):
-        raise e.ConfirmationInvalid(NARROW)
+def check_switch(call: Call[Any]) -> None:
+    """Refuse to change the settings file over the network where that is switched off."""
+    on = settings(call).loaded.settings.gateway.edit_from_web
+    if call.caller.account is not None and not on:
+        raise e.CapabilityDenied(OFF)
 
 
 async def test(call: Call[Any], spec: BackendSpec) -> Tried:
@@ -283,6 +292,15 @@ def find(loaded: Loaded, name: str) -> BackendSpec:
     raise e.BackendUnknown("The settings have no server of that name.")
 
 
+def check_in_file(loaded: Loaded, spec: BackendSpec) -> None:
+    """Refuse to change a server that another file has."""
+    if not is_in_file(loaded, f"backends.{spec.name}"):
+        where = loaded.gateway_origins[f"backends.{spec.name}"]
+        raise e.CommandInvalid(
+            f"{spec.namespace} is imported from {where} by gateway.mcp_servers. Change it there."
+        )
+
+
 def folder_of(loaded: Loaded) -> Path:
     """What relative paths in the settings file are relative to."""
     return Path(loaded.place or "config.toml").absolute().parent
@@ -292,12 +310,12 @@ SERVER_EDITS = (
     operated(
         name="folkmoot/server_test",
         description="Connect to a server once, and show what it offers. Nothing is saved. Over the "
-        "network it needs gateway.edit_from_web, and a token given once more.",
+        "network it needs https, and your passkey or a token once more.",
         handler=test_server,
-        secret=("text", "token"),
+        secret=("text", *SECRET),
         effect="acts",
         limits=OWN_GUESSES,
-        errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
+        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
         progress=Testing,
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.tested", by_service=True),
@@ -307,7 +325,7 @@ SERVER_EDITS = (
                 "/v1/server-tests",
                 "testServer",
                 "Test a server",
-                headers=CONFIRMED,
+                headers=PRESENT,
                 example={"text": "uvx mcp-server-time", "name": "time"},
             ),
         ),
@@ -316,13 +334,13 @@ SERVER_EDITS = (
     operated(
         name="folkmoot/server_add",
         description="Test a server, save it in the settings file and start it. Nothing is saved if "
-        "it cannot be reached. Over the network it needs gateway.edit_from_web, and a token given "
-        "once more.",
+        "it cannot be reached. Over the network it needs https, and your passkey or a token once "
+        "more.",
         handler=add_server,
-        secret=("text", "token"),
+        secret=("text", *SECRET),
         effect="acts",
         limits=OWN_GUESSES,
-        errors=(e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
+        errors=(e.CommandInvalid, *ERRORS),
         progress=Testing,
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.added", by_service=True),
@@ -333,7 +351,7 @@ SERVER_EDITS = (
                 "addServer",
                 "Add a server",
                 status=201,
-                headers=CONFIRMED,
+                headers=PRESENT,
                 example={"text": "uvx mcp-server-time", "name": "time"},
             ),
         ),
@@ -341,12 +359,12 @@ SERVER_EDITS = (
     ),
     operated(
         name="folkmoot/server_remove",
-        description="Remove a server from the settings file. Over the network it needs "
-        "gateway.edit_from_web, and a token given once more.",
+        description="Remove a server from the settings file. Over the network it needs https, and "
+        "your passkey or a token once more.",
         handler=remove_server,
-        secret=("token",),
+        secret=SECRET,
         limits=OWN_GUESSES,
-        errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
+        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.removed", by_service=True),
         routes=(
@@ -355,10 +373,33 @@ SERVER_EDITS = (
                 "/v1/servers/{namespace}",
                 "removeServer",
                 "Remove a server",
-                headers=CONFIRMED,
+                headers=PRESENT,
             ),
         ),
         commands=("backends remove",),
+    ),
+    operated(
+        name="folkmoot/server_set",
+        description="Open a server to everyone, list its new tools without review, or switch it "
+        "off, in the settings file. Over the network it needs https, and your passkey or a token "
+        "once more.",
+        handler=set_server,
+        secret=SECRET,
+        limits=OWN_GUESSES,
+        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
+        needs=("fleet", "reloading"),
+        audit=AuditSpec("backend.set", by_service=True),
+        routes=(
+            Route(
+                "PATCH",
+                "/v1/servers/{namespace}",
+                "setServer",
+                "Change a server's settings",
+                headers=PRESENT,
+                example={"everyone": True},
+            ),
+        ),
+        commands=Absent("The console asks for it; in a terminal one edits the settings file."),
     ),
     operated(
         name="folkmoot/server_restart",

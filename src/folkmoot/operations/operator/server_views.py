@@ -9,18 +9,20 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.decisions import Risk
 from folkmoot.gateway.access import ServerAccess
 from folkmoot.gateway.history import MINUTE, ServerHistory
 from folkmoot.gateway.limits import HISTORY_MINUTES
 from folkmoot.operations.limits import MAX_TOOLS_PAGE, MAX_TOOLS_PAGE_BYTES
-from folkmoot.operations.operator.servers import check_known, shown
+from folkmoot.operations.operator.servers import catalogue_counts, check_known
+from folkmoot.operations.risks import risk_of
 from folkmoot.operations.row import (
     Absent,
     After,
     Arguments,
     Route,
+    describe,
     operated,
-    says,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 IN_THE_CONSOLE: Final = Absent("The console shows it; 'folkmoot backends list' shows the rest.")
 
-Namespace = Annotated[str, says("The server, by its namespace.", max_length=64)]
+Namespace = Annotated[str, describe("The server, by its namespace.", max_length=64)]
 
 
 class ServerTool(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class ServerTool(Struct, frozen=True, kw_only=True):
     description: str
     schema: dict[str, Any]
     annotations: dict[str, Any]
+    risk: Risk
+    """What it can do, by its annotations."""
     held: str
     """Why it is held back: `changed` or `new`; empty while it is listed."""
     findings: list[str]
@@ -77,9 +81,9 @@ class ShownServer(Struct, frozen=True, kw_only=True):
 class AskHistory(Arguments, frozen=True, kw_only=True):
     """Of which server."""
 
-    namespace: Annotated[str, says("Only that of one server, by its namespace.", max_length=64)] = (
-        ""
-    )
+    namespace: Annotated[
+        str, describe("Only that of one server, by its namespace.", max_length=64)
+    ] = ""
 
 
 class Histories(Struct, frozen=True, kw_only=True):
@@ -98,7 +102,7 @@ class AskAccess(Arguments, frozen=True, kw_only=True):
     """To which server or tool, and after which handle."""
 
     namespace: Namespace
-    tool: Annotated[str, says("One tool of it, by its canonical name.", max_length=1024)] = ""
+    tool: Annotated[str, describe("One tool of it, by its canonical name.", max_length=1024)] = ""
     after: After = ""
 
 
@@ -112,7 +116,7 @@ async def show_server(call: Call[ShowServer]) -> ShownServer:
     rights = services.rights.of_principal(call.caller.principal)
     tools, following = ([], None) if part is None else page_of(part, call.arguments.after)
     return ShownServer(
-        server={**msgspec.to_builtins(view), **shown(gateway, namespace)},
+        server={**msgspec.to_builtins(view), **catalogue_counts(gateway, namespace)},
         instructions="" if part is None else part.instructions,
         everyone=spec.everyone,
         trusted=spec.trusted,
@@ -153,6 +157,7 @@ def shown_tool(entry: ToolEntry, findings: Iterable[str]) -> ServerTool:
         description=str(definition.get("description", "")),
         schema=entry.schema,
         annotations=dict(definition.get("annotations") or {}),
+        risk=risk_of(definition.get("annotations")),
         held=entry.quarantined,
         findings=list(findings),
         may_call=False,
@@ -230,6 +235,6 @@ SERVER_VIEWS = (
                 "Show who may use a server",
             ),
         ),
-        commands=Absent("'folkmoot grants HANDLE' shows one person's; the console shows both."),
+        commands=Absent("'folkmoot rights HANDLE' shows one person's; the console shows both."),
     ),
 )

@@ -22,8 +22,8 @@ from folkmoot.operations.row import (
     AuditSpec,
     Nothing,
     Route,
+    describe,
     operated,
-    says,
     view_of,
 )
 
@@ -73,23 +73,23 @@ class ListChangedTools(Arguments, frozen=True, kw_only=True):
     """Of which server."""
 
     namespace: Annotated[
-        str, says("Only those of one server, by its namespace.", max_length=64)
+        str, describe("Only those of one server, by its namespace.", max_length=64)
     ] = ""
 
 
 class AcceptedTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tool, and the change of it that was looked at."""
 
-    namespace: Annotated[str, says("The namespace of its server.", max_length=64)]
-    name: Annotated[str, says("Its name there.", max_length=1024)]
-    changed_hash: Annotated[str, says("The hash of the change.", max_length=128)]
+    namespace: Annotated[str, describe("The namespace of its server.", max_length=64)]
+    name: Annotated[str, describe("Its name there.", max_length=1024)]
+    changed_hash: Annotated[str, describe("The hash of the change.", max_length=128)]
 
 
 class Accept(Arguments, frozen=True, kw_only=True):
     """The tools to accept."""
 
     tools: Annotated[
-        list[AcceptedTool], says("Which, as the list has them.", max_length=MAX_TOOLS_ACCEPTED)
+        list[AcceptedTool], describe("Which, as the list has them.", max_length=MAX_TOOLS_ACCEPTED)
     ]
 
 
@@ -154,7 +154,7 @@ async def servers(call: Call[Nothing]) -> Servers:
     gateway = call.services.gateway
     following = call.services.reloading
     return Servers(
-        [{**view, **shown(gateway, view["namespace"])} for view in views],
+        [{**view, **catalogue_counts(gateway, view["namespace"])} for view in views],
         editable=following is not None and following.loaded.settings.gateway.edit_from_web,
     )
 
@@ -190,7 +190,7 @@ async def accept(call: Call[Accept]) -> AcceptedTools:
     return AcceptedTools(accepted)
 
 
-def shown(gateway: Gateway, namespace: str) -> dict[str, Any]:
+def catalogue_counts(gateway: Gateway, namespace: str) -> dict[str, Any]:
     """How much of a server is shown here, and what cannot be; its lists may have more."""
     part = gateway.catalogue.parts.get(namespace)
     if part is None:

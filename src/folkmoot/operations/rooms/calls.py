@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.operations.call import Call, patiently
+from folkmoot.operations.call import Call, wait_unless_left
 from folkmoot.operations.limits import (
     MAX_READ_SECONDS,
     MAX_ROOM_TOOL_NAME,
@@ -22,7 +22,8 @@ from folkmoot.operations.row import (
     Absent,
     Arguments,
     Operation,
-    says,
+    Route,
+    describe,
 )
 from folkmoot.operations.servers import ToolProgress, progress_of
 
@@ -43,16 +44,16 @@ class Tools(Arguments, frozen=True, kw_only=True):
     to: (
         Annotated[
             str,
-            says(
-                "Only the tools of this participant. If omitted, those of every agent and tool "
-                "server that is connected to the room to serve tools."
+            describe(
+                "Only the tools of this participant. If omitted, those of everyone who is "
+                "connected to the room to serve tools, such as agents and servers."
             ),
         ]
         | None
     ) = None
     wait: Annotated[
         int,
-        says(
+        describe(
             "Seconds to wait for the participants to answer. Default 5, max 55.",
             ge=0,
             le=MAX_READ_SECONDS,
@@ -74,7 +75,7 @@ async def tools(call: Call[Tools]) -> OfferedTools:
     """The tools that the participants of a room offer."""
     given = call.arguments
     listing = requester(call, given.room).tools(given.to, given.wait)
-    offers = await patiently(call.caller, listing)
+    offers = await wait_unless_left(call.caller, listing)
     found: list[dict[str, Any]] = []
     size = 0
     for offer in offers.tools if offers is not None else ():
@@ -97,23 +98,26 @@ class CallRoomTool(Arguments, frozen=True, kw_only=True):
     """A participant's tool, and the arguments of the call."""
 
     room: RoomName
-    tool: Annotated[str, says("Name of the tool, as room_tools lists it")]
-    arguments: Annotated[dict[str, Any], says("The arguments of the tool")] = msgspec.field(
+    tool: Annotated[str, describe("Name of the tool, as room_tools lists it")]
+    arguments: Annotated[dict[str, Any], describe("The arguments of the tool")] = msgspec.field(
         default_factory=dict
     )
     to: (
         Annotated[
             str,
-            says(
+            describe(
                 "Name of the participant whose tool it is. If omitted, the one participant that "
                 "offers it."
             ),
         ]
         | None
     ) = None
-    reason: Annotated[str, says("Why; the others read it if the call is proposed")] | None = None
+    reason: Annotated[str, describe("Why; the others read it if the call is proposed")] | None = (
+        None
+    )
     wait: Annotated[
-        int, says("Seconds to wait for the answer. Default 30, max 55.", ge=0, le=MAX_READ_SECONDS)
+        int,
+        describe("Seconds to wait for the answer. Default 30, max 55.", ge=0, le=MAX_READ_SECONDS),
     ] = 30
 
 
@@ -150,7 +154,9 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
     tell = (lambda params: call.progress(progress_of(params))) if follows else None
     answers: dict[str, dict[str, Any]] = {}
     try:
-        answers = await patiently(call.caller, asking.answers([sent], given.wait, tell)) or {}
+        answers = (
+            await wait_unless_left(call.caller, asking.answers([sent], given.wait, tell)) or {}
+        )
     finally:
         if not answers and call.caller.leaving.is_set() and not call.caller.hub_stops:
             await asking.cancel([sent])
@@ -192,13 +198,13 @@ class RespondToRequest(Arguments, frozen=True, kw_only=True):
     __exactly_one__ = ("text", "result", "error")
 
     room: RoomName
-    request: Annotated[str, says("The id of the request, from room_read")]
-    text: Annotated[str, says("The answer as text")] | None = None
+    request: Annotated[str, describe("The id of the request, from room_read")]
+    text: Annotated[str, describe("The answer as text")] | None = None
     result: (
-        Annotated[dict[str, Any], says("The answer as the result that its method has in MCP")]
+        Annotated[dict[str, Any], describe("The answer as the result that its method has in MCP")]
         | None
     ) = None
-    error: Annotated[str, says("Why it could not be done")] | None = None
+    error: Annotated[str, describe("Why it could not be done")] | None = None
 
 
 class Responded(Struct, frozen=True):
@@ -241,10 +247,22 @@ CALLS = (
         "unanswered.",
         handler=tools,
         scope="rooms",
-        effect="adds",
+        who="guest",
+        effect="reads",
+        reaches_others=True,
         others_words=("tools",),
         waits="wait",
-        routes=Absent(ROOM_ROUTE),
+        routes=(
+            Route(
+                "GET",
+                "/v1/rooms/{room}/tools",
+                id="listRoomTools",
+                summary="List the tools of participants",
+                description="Everyone who serves tools is asked; the room's history "
+                "has nothing of it.",
+                answer="The tools, each with whose it is.",
+            ),
+        ),
         commands=("room tools",),
     ),
     Operation(

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
 from folkmoot.core import errors as e
 from folkmoot.core.strict import Limits
 from folkmoot.operations.call import (
+    fit_on_page,
     make_cursor,
     read_cursor,
-    unless,
-    within,
+    run_until,
     wrong_cursor,
 )
-from folkmoot.operations.limits import MAX_CURSOR, MAX_INTEGER, MAX_REASON
-from folkmoot.operations.row import Absent, Arguments, Operation, Route, says
+from folkmoot.operations.limits import MAX_CURSOR, MAX_INTEGER, MAX_REASON, MAX_SEARCH
+from folkmoot.operations.risks import with_risk
+from folkmoot.operations.row import Absent, Arguments, Operation, Route, describe
 from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS
 from folkmoot.rooms.model import (
     NEXT_CURSOR,
@@ -36,10 +38,14 @@ if TYPE_CHECKING:
 BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 """How much of a message that was refused is read for its kind."""
 
-RoomName = Annotated[str, says("The room's name.", shown={"pattern": ROOM_PATTERN})]
-ProposalId = Annotated[str, says("The id of the proposal.")]
+Group: TypeAlias = Literal[
+    "chat", "proposal", "request", "response", "presence", "reasoning", "other"
+]
+
+RoomName = Annotated[str, describe("The room's name.", schema={"pattern": ROOM_PATTERN})]
+ProposalId = Annotated[str, describe("The id of the proposal.")]
 PageCursor = Annotated[
-    str, says("The `next_cursor` of the page before.", min_length=1, max_length=MAX_CURSOR)
+    str, describe("The `next_cursor` of the page before.", min_length=1, max_length=MAX_CURSOR)
 ]
 
 
@@ -48,32 +54,72 @@ class ReadHistory(Arguments, frozen=True, kw_only=True):
 
     room: RoomName
     after: (
-        Annotated[int, says("Only messages with a greater `seq`.", ge=0, le=MAX_INTEGER)] | None
+        Annotated[int, describe("Only messages with a greater `seq`.", ge=0, le=MAX_INTEGER)] | None
     ) = None
     before: (
-        Annotated[int, says("Only messages with a smaller `seq`.", ge=0, le=MAX_INTEGER)] | None
+        Annotated[int, describe("Only messages with a smaller `seq`.", ge=0, le=MAX_INTEGER)] | None
     ) = None
-    limit: Annotated[int, says("How many at most.", ge=1, le=MAX_READ)] = 50
+    limit: Annotated[int, describe("How many at most.", ge=1, le=MAX_READ)] = 50
     wait: Annotated[
         int,
-        says(
+        describe(
             "Seconds to wait if there is nothing after `after` yet (or without it: new).",
             ge=0,
             le=int(MAX_WAIT_SECONDS),
         ),
     ] = 0
+    fold: Annotated[
+        bool,
+        describe(
+            "Count presence and protocol messages, such as `tools/list` and progress, in `folded` "
+            "instead of returning them. Not with `wait`."
+        ),
+    ] = False
+    search: (
+        Annotated[
+            str,
+            describe(
+                "Only messages with these words, in any case. A search looks back from `before`, "
+                "or the end, through some thousand messages; go on with `from_seq` as `before`.",
+                min_length=1,
+                max_length=MAX_SEARCH,
+            ),
+        ]
+        | None
+    ) = None
+    sender: (
+        Annotated[
+            str,
+            describe("Only from or to this participant.", min_length=1, max_length=MAX_SEARCH),
+        ]
+        | None
+    ) = None
+    kind: Annotated[Group, describe("Only messages of this kind, in one word.")] | None = None
+    thread: (
+        Annotated[str, describe("Only chat of this thread.", min_length=1, max_length=MAX_SEARCH)]
+        | None
+    ) = None
 
 
 async def messages(call: Call[ReadHistory]) -> MessagePage:
     """What was said, in order."""
+    from folkmoot.operations.rooms.messages import Sought, search
+
     rooms, given = call.services.rooms, call.arguments
-    place: dict[str, Any] = {name: getattr(given, name) for name in ("after", "before", "limit")}
+    sought = Sought(given.search, given.sender, given.kind, given.thread)
+    if sought != Sought():
+        if given.wait or given.fold or given.after is not None:
+            raise e.QueryInvalid("A search cannot be combined with after, wait or fold.")
+        return await search(rooms, call.visitor, given.room, sought, given.before, given.limit)
+    place: dict[str, Any] = {
+        name: getattr(given, name) for name in ("after", "before", "limit", "fold")
+    }
     page = None
     if given.wait:
-        if given.before is not None:
-            raise e.QueryInvalid("wait cannot be combined with before.")
+        if given.before is not None or given.fold:
+            raise e.QueryInvalid("wait cannot be combined with before or fold.")
         waiting = rooms.messages(call.visitor, given.room, **place, wait=given.wait)
-        page = await unless(call.caller.leaving, waiting)
+        page = await run_until(call.caller.leaving, waiting)
     return page or await rooms.messages(call.visitor, given.room, **place, wait=0)
 
 
@@ -81,7 +127,7 @@ class Post(Arguments, frozen=True, kw_only=True):
     """A message as its sender gives it."""
 
     room: RoomName
-    message: Annotated[Raw, says("The message.", shown=ref("Envelope"))]
+    message: Annotated[Raw, describe("The message.", schema=ref("Envelope"))]
 
 
 class PostedMessage(Struct, frozen=True):
@@ -110,15 +156,15 @@ class ProposalsOf(Arguments, frozen=True, kw_only=True):
     """Which proposals of a room."""
 
     room: RoomName
-    state: Annotated[ProposalState, says("Only those in this state.")] | None = None
-    limit: Annotated[int, says("How many at most.", ge=1, le=100)] = 100
+    state: Annotated[ProposalState, describe("Only those in this state.")] | None = None
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100
     cursor: PageCursor | None = None
 
 
 class ProposalPage(Struct, frozen=True):
     """Some proposals."""
 
-    proposals: Annotated[list[ProposalView], says("The latest first.")]
+    proposals: Annotated[list[ProposalView], describe("The latest first.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR]
 
 
@@ -132,7 +178,7 @@ async def proposals(call: Call[ProposalsOf]) -> ProposalPage:
         before=_place(given.cursor),
         limit=given.limit + 1,
     )
-    page, more = within(((one, _size(one)) for one in found), given.limit)
+    page, more = fit_on_page(((with_risk(call, one), _size(one)) for one in found), given.limit)
     return ProposalPage(page, make_cursor(str(page[-1].seq)) if more else None)
 
 
@@ -160,23 +206,25 @@ async def proposal(call: Call[OneProposal]) -> ProposalView:
     from folkmoot.rooms import proposals
 
     given = call.arguments
-    return await proposals.find(call.services.rooms, call.visitor, given.room, given.proposal)
+    found = await proposals.find(call.services.rooms, call.visitor, given.room, given.proposal)
+    return with_risk(call, found)
 
 
 class WaitingIn(Arguments, frozen=True, kw_only=True):
     """What waits in a room."""
 
     room: RoomName
-    after: Annotated[int, says("Only what has a greater `seq`.", ge=0, le=MAX_INTEGER)] = 0
-    limit: Annotated[int, says("How many at most.", ge=1, le=100)] = 100
+    after: Annotated[int, describe("Only what has a greater `seq`.", ge=0, le=MAX_INTEGER)] = 0
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100
 
 
 async def waiting(call: Call[WaitingIn]) -> WaitingPage:
     """What waits for the caller."""
     given = call.arguments
-    return await call.services.rooms.waiting(
+    page = await call.services.rooms.waiting(
         call.visitor, given.room, after=given.after, limit=given.limit
     )
+    return replace(page, proposals=[with_risk(call, one) for one in page.proposals])
 
 
 class Approval(OneProposal, frozen=True, kw_only=True):
@@ -185,7 +233,7 @@ class Approval(OneProposal, frozen=True, kw_only=True):
     to: (
         Annotated[
             str,
-            says(
+            describe(
                 "Who is to do it, where the proposal does not name one.",
                 min_length=1,
                 max_length=128,
@@ -195,7 +243,7 @@ class Approval(OneProposal, frozen=True, kw_only=True):
     ) = None
     wait: Annotated[
         int,
-        says(
+        describe(
             "Seconds to wait for the answer of the one who is asked.",
             ge=0,
             le=int(MAX_WAIT_SECONDS),
@@ -211,14 +259,14 @@ async def approve(call: Call[Approval]) -> Outcome:
     outcome = await proposals.approve(rooms, call.visitor, given.room, given.proposal, to=given.to)
     if given.wait:
         answer = proposals.answer_to(rooms, call.visitor, given.room, outcome, given.wait)
-        outcome = await unless(call.caller.leaving, answer) or outcome
+        outcome = await run_until(call.caller.leaving, answer) or outcome
     return outcome
 
 
 class Rejection(OneProposal, frozen=True, kw_only=True):
     """A proposal that is rejected."""
 
-    reason: Annotated[str, says("Why.", min_length=1, max_length=MAX_REASON)]
+    reason: Annotated[str, describe("Why.", min_length=1, max_length=MAX_REASON)]
 
 
 async def reject(call: Call[Rejection]) -> Outcome:

@@ -21,7 +21,7 @@ from folkmoot.operations.row import (
     Cursor,
     Operation,
     PageLimit,
-    says,
+    describe,
 )
 from folkmoot.rooms.limits import MAX_BACKENDS
 from folkmoot.rooms.model import Access, RoomView
@@ -46,6 +46,10 @@ class ListedRoom(Struct, frozen=True):
     owners: list[str]
     participants: int
     last_seq: int
+    invited: bool | UnsetType = UNSET
+    unread: int | UnsetType = UNSET
+    """Present where the caller is in the room."""
+    mentions: int | UnsetType = UNSET
 
 
 class ListedRooms(Struct, frozen=True):
@@ -68,15 +72,15 @@ class PolicyArguments(Arguments, frozen=True, kw_only=True):
     """The parts of a room's policy that are given; the room checks them."""
 
     quorum: (
-        Annotated[int, says("How many must reject a proposal to close it. Default 1.")] | None
+        Annotated[int, describe("How many must reject a proposal to close it. Default 1.")] | None
     ) = None
     proposal_seconds: (
-        Annotated[int, says("Seconds a proposal stays open. 0 is the hub's default.")] | None
+        Annotated[int, describe("Seconds a proposal stays open. 0 is the hub's default.")] | None
     ) = None
     loop_guard: (
         Annotated[
             int,
-            says(
+            describe(
                 "How often agents may answer each other without a person before they are paused. "
                 "Default 30; 0 for no limit."
             ),
@@ -84,19 +88,23 @@ class PolicyArguments(Arguments, frozen=True, kw_only=True):
         | None
     ) = None
     request_seconds: (
-        Annotated[int, says("Seconds a request may take. 0 is the hub's default.")] | None
+        Annotated[int, describe("Seconds a request may take. 0 is the hub's default.")] | None
     ) = None
     progress_seconds: (
         Annotated[
             int,
-            says("Seconds a request may take while it reports progress. 0 is the hub's default."),
+            describe(
+                "Seconds a request may take while it reports progress. 0 is the hub's default."
+            ),
         ]
         | None
     ) = None
     keep_messages: (
-        Annotated[int, says("How many messages are kept. 0 is the hub's default.")] | None
+        Annotated[int, describe("How many messages are kept. 0 is the hub's default.")] | None
     ) = None
-    keep_days: Annotated[int, says("Days a message is kept. 0 is the hub's default.")] | None = None
+    keep_days: (
+        Annotated[int, describe("Days a message is kept. 0 is the hub's default.")] | None
+    ) = None
 
 
 class Create(Arguments, frozen=True, kw_only=True):
@@ -104,7 +112,7 @@ class Create(Arguments, frozen=True, kw_only=True):
 
     name: Annotated[
         str,
-        says(
+        describe(
             "Name of the room (1-64 lower-case letters, digits, dots, underscores and hyphens, "
             "beginning with a letter or a digit)"
         ),
@@ -112,7 +120,7 @@ class Create(Arguments, frozen=True, kw_only=True):
     access: (
         Annotated[
             Literal["open", "invite", "private"],
-            says(
+            describe(
                 "open: anyone can join; invite: anyone can see it, invited people can join; "
                 "private: only invited people can see it. Defaults to open."
             ),
@@ -120,12 +128,13 @@ class Create(Arguments, frozen=True, kw_only=True):
         | None
     ) = None
     durable: (
-        Annotated[bool, says("If false, the history is kept in memory only. Default true.")] | None
+        Annotated[bool, describe("If false, the history is kept in memory only. Default true.")]
+        | None
     ) = None
     capabilities: (
         Annotated[
             list[str],
-            says(
+            describe(
                 "What every member may do here, as kind patterns such as chat.* or "
                 "mcp.request.tools/call:search. If omitted, members may chat and propose.",
                 max_length=MAX_PATTERNS,
@@ -136,7 +145,7 @@ class Create(Arguments, frozen=True, kw_only=True):
     grants: (
         Annotated[
             dict[str, list[str]],
-            says(
+            describe(
                 "What single people may do in addition: handles, each with a list of kind "
                 "patterns. They are invited too."
             ),
@@ -145,14 +154,15 @@ class Create(Arguments, frozen=True, kw_only=True):
     ) = None
     policy: (
         Annotated[
-            PolicyArguments, says("Rules of the room, where they differ from the hub's defaults")
+            PolicyArguments,
+            describe("Rules of the room, where they differ from the hub's defaults"),
         ]
         | None
     ) = None
     backends: (
         Annotated[
             list[str],
-            says(
+            describe(
                 "Tool servers of the hub that take part in the room, by namespace. You must be "
                 "able to use some of each yourself.",
                 max_length=MAX_BACKENDS,
@@ -236,12 +246,13 @@ class InviteToRoom(Arguments, frozen=True, kw_only=True):
 
     room: RoomName
     handle: (
-        Annotated[str, says("Handle of the user to invite. Mutually exclusive with guest.")] | None
+        Annotated[str, describe("Handle of the user to invite. Mutually exclusive with guest.")]
+        | None
     ) = None
     guest: (
         Annotated[
             str,
-            says(
+            describe(
                 "The name that a guest without an account will have in the room. Mutually "
                 "exclusive with handle."
             ),
@@ -251,7 +262,7 @@ class InviteToRoom(Arguments, frozen=True, kw_only=True):
     capabilities: (
         Annotated[
             list[str],
-            says(
+            describe(
                 "What the guest may do beside chatting, as kind patterns such as mcp.proposal.*; "
                 "you must hold them yourself. For a guest only.",
                 max_length=MAX_PATTERNS,
@@ -287,7 +298,7 @@ async def invite(call: Call[InviteToRoom]) -> InvitedToRoom:
         capabilities=given.capabilities or (),
     )
     if made.token is None:
-        message = f"@{made.handle} may join the room now. Tell them, for instance with msg_send."
+        message = f"@{made.handle} has been invited."
         return InvitedToRoom(room=made.room, handle=made.handle, message=message)
     return InvitedToRoom(
         room=made.room,

@@ -8,27 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from folkmoot.core import chat, strict
 from folkmoot.core import errors as e
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
-from folkmoot.operations.call import patiently
+from folkmoot.operations.call import wait_unless_left
 from folkmoot.operations.limits import (
     MAX_MESSAGES_BYTES,
     MAX_MESSAGES_READ,
     MAX_MESSAGES_SCANNED,
+    MAX_MESSAGES_SEARCHED,
     MAX_READ_SECONDS,
     MAX_RECIPIENTS,
+    MAX_SEARCH,
 )
 from folkmoot.operations.mail import MessagesLimit
-from folkmoot.operations.rooms.history import POST, READ_MESSAGES
+from folkmoot.operations.rooms.history import POST, READ_MESSAGES, Group
 from folkmoot.operations.row import (
     Absent,
     Arguments,
+    Nothing,
     Operation,
-    says,
+    Route,
+    describe,
 )
+from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES
+from folkmoot.rooms.model import ReadRoom, UnreadRooms
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -39,9 +46,6 @@ LAST_SEQ = 2**53
 """Later than any message; a larger number is no number of a message in JSON."""
 
 
-Group: TypeAlias = Literal[
-    "chat", "proposal", "request", "response", "presence", "reasoning", "other"
-]
 GROUP_NAMES: Final[tuple[str, ...]] = get_args(Group)
 
 GROUPS: Final[dict[Group, tuple[str, ...]]] = {
@@ -68,6 +72,7 @@ class HistoryMessage(Struct, frozen=True, gc=False):
     to: tuple[str, ...] = ()
     correlation_id: tuple[str, ...] = ()
     payload: Raw = Raw(b"{}")
+    context: str | None = None
 
 
 _heard = msgspec.json.Decoder(HistoryMessage).decode
@@ -116,7 +121,7 @@ class ShownMessage(Struct, frozen=True, kw_only=True):
     mentions: list[str] | UnsetType = UNSET
 
 
-def shown(message: HistoryMessage) -> ShownMessage:
+def message_view(message: HistoryMessage) -> ShownMessage:
     """A message as a model sees it."""
     said: dict[str, Any] = {"payload": message.payload}
     if group_of(message.kind) == "chat":
@@ -135,7 +140,7 @@ def shown(message: HistoryMessage) -> ShownMessage:
     )
 
 
-RoomName: TypeAlias = Annotated[str, says("Name of the room")]
+RoomName: TypeAlias = Annotated[str, describe("Name of the room")]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=LAST_SEQ)]
 
 
@@ -143,20 +148,22 @@ class Say(Arguments, frozen=True, kw_only=True):
     """Words for everyone in a room."""
 
     room: RoomName
-    text: Annotated[str, says("What to say")]
+    text: Annotated[str, describe("What to say")]
     format: (
-        Annotated[Literal["plain", "markdown"], says("How the text is written. Defaults to plain.")]
+        Annotated[
+            Literal["plain", "markdown"], describe("How the text is written. Defaults to plain.")
+        ]
         | None
     ) = None
-    reply_to: Annotated[str, says("The id of the message this answers")] | None = None
+    reply_to: Annotated[str, describe("The id of the message this answers")] | None = None
     mentions: (
         Annotated[
-            list[str], says("Names of the participants to mention", max_length=MAX_RECIPIENTS)
+            list[str], describe("Names of the participants to mention", max_length=MAX_RECIPIENTS)
         ]
         | None
     ) = None
     thread_id: (
-        Annotated[str, says("A name for the conversation within the room, if there are many")]
+        Annotated[str, describe("A name for the conversation within the room, if there are many")]
         | None
     ) = None
 
@@ -180,6 +187,62 @@ async def say(call: Call[Say]) -> SaidMessage:
     return SaidMessage(room, stored.id, stored.seq)
 
 
+class Sought(Struct, frozen=True):
+    """What a message must have to be found."""
+
+    text: str | None = None
+    sender: str | None = None
+    kind: Group | None = None
+    thread: str | None = None
+
+    def matches(self, message: HistoryMessage) -> bool:
+        if self.kind is not None and group_of(message.kind) != self.kind:
+            return False
+        if self.sender is not None and self.sender not in (message.sender, *message.to):
+            return False
+        if self.thread is None and self.text is None:
+            return True
+        seen = message_view(message)
+        if self.thread is not None and self.thread not in (seen.thread_id, message.context):
+            return False
+        if self.text is None:
+            return True
+        # Decoded and written again, so that an escape hides nothing.
+        words = seen.text if seen.payload is UNSET else msgspec.json.encode(_object(seen.payload))
+        words = words.decode() if isinstance(words, bytes) else words or ""
+        return self.text.casefold() in f"{seen.sender} {seen.kind} {words}".casefold()
+
+
+async def search(
+    rooms: Rooms, visitor: Visitor, room: str, sought: Sought, before: int | None, limit: int
+) -> MessagePage:
+    """The last messages before a place that are sought, and from where on they were looked for."""
+    found: list[Raw] = []
+    looked_at, size, start = 0, 0, before
+    while True:
+        page = await rooms.messages(visitor, room, before=start, limit=MAX_READ)
+        if start is None:
+            start = page.last_seq + 1
+        looked_at += len(page.messages)
+        for raw in reversed(page.messages):
+            message = read_stored(raw)
+            if sought.matches(message):
+                size += len(bytes(raw))
+                if found and size > PAGE_BYTES:
+                    looked_at = MAX_MESSAGES_SEARCHED
+                    break
+                found.append(raw)
+            start = message.seq
+            if len(found) >= limit:
+                break
+        oldest = page.first_seq if page.oldest_seq is UNSET else page.oldest_seq
+        if not page.messages:
+            start = oldest
+        if len(found) >= limit or start <= oldest or looked_at >= MAX_MESSAGES_SEARCHED:
+            through = min(page.last_seq, (before or page.last_seq + 1) - 1)
+            return replace(page, messages=found[::-1], from_seq=start, through_seq=through)
+
+
 class Read(Arguments, frozen=True, kw_only=True):
     """Which part of a room's history, and whether to wait for more of it."""
 
@@ -187,7 +250,7 @@ class Read(Arguments, frozen=True, kw_only=True):
     after: (
         Annotated[
             Seq,
-            says(
+            describe(
                 "Return the messages after this seq, such as the last_seq of an earlier answer. "
                 "With wait and without after, only what is new from now on."
             ),
@@ -195,14 +258,26 @@ class Read(Arguments, frozen=True, kw_only=True):
         | None
     ) = None
     before: (
-        Annotated[Seq, says("Return the last messages before this seq, to look further back.")]
+        Annotated[Seq, describe("Return the last messages before this seq, to look further back.")]
         | None
     ) = None
     limit: MessagesLimit = 50
+    search: (
+        Annotated[
+            str,
+            describe(
+                "Return the latest messages with these words. To look further back, search again "
+                "with the answer's looked_from as before. Not with after or wait.",
+                min_length=1,
+                max_length=MAX_SEARCH,
+            ),
+        ]
+        | None
+    ) = None
     kinds: (
         Annotated[
             list[Group],
-            says(
+            describe(
                 "Return only these: chat is what is said, presence is who comes and goes, "
                 "proposal is proposals and what becomes of them. If omitted, returns all.",
                 max_length=len(GROUP_NAMES),
@@ -212,7 +287,7 @@ class Read(Arguments, frozen=True, kw_only=True):
     ) = None
     wait: Annotated[
         int,
-        says(
+        describe(
             "Wait up to this many seconds for a message instead of polling. Returns as soon as one "
             "arrives. Default 0, max 55.",
             ge=0,
@@ -232,6 +307,8 @@ class RoomMessages(Struct, kw_only=True):
     """Everything up to here has been looked at: to read on, read after it."""
     more: bool = False
     """Whether the room has messages after it already."""
+    looked_from: int | UnsetType = UNSET
+    """From where on messages were searched."""
 
 
 async def read(call: Call[Read]) -> RoomMessages:
@@ -239,6 +316,26 @@ async def read(call: Call[Read]) -> RoomMessages:
     given = call.arguments
     if given.before is not None and (given.after is not None or given.wait):
         raise e.ArgumentInvalid("before cannot be combined with after or wait.", field="before")
+    if given.search is not None:
+        if given.after is not None or given.wait or given.kinds:
+            raise e.ArgumentInvalid(
+                "search can be combined with before and limit only.", field="search"
+            )
+        sought = Sought(given.search)
+        rooms, most = call.services.rooms, given.limit
+        page = await search(rooms, call.visitor, given.room, sought, given.before, most)
+        found = read_page(page)
+        # The latest that fit.
+        while sum(size for _, size in found) > MAX_MESSAGES_BYTES and len(found) > 1:
+            del found[0]
+        cut = len(found) < len(page.messages)
+        return RoomMessages(
+            room=given.room,
+            messages=[message_view(message) for message, _ in found],
+            first_seq=page.first_seq,
+            last_seq=page.last_seq,
+            looked_from=found[0][0].seq if cut else page.from_seq,
+        )
     reading = Reading(
         call.services.rooms,
         call.visitor,
@@ -248,7 +345,7 @@ async def read(call: Call[Read]) -> RoomMessages:
     )
     if given.wait:
         waiting = reading.wait(given.after, given.wait)
-        part = await patiently(call.caller, waiting)
+        part = await wait_unless_left(call.caller, waiting)
         return part or RoomMessages(room=given.room, last_seq=given.after or 0)
     if given.after is not None:
         return await reading.after(given.after)
@@ -328,7 +425,7 @@ class Reading(Struct, eq=False):
         if self._found and (self._full or self._size + size > MAX_MESSAGES_BYTES):
             self._full = True
             return False
-        self._found.append(shown(message))
+        self._found.append(message_view(message))
         self._size += size
         self._full = len(self._found) >= self.limit
         return True
@@ -341,6 +438,27 @@ class Reading(Struct, eq=False):
 def read_page(page: MessagePage) -> list[tuple[HistoryMessage, int]]:
     """The messages of a page, each with its size."""
     return [(read_stored(raw), len(bytes(raw))) for raw in page.messages]
+
+
+class MarkRead(Arguments, frozen=True, kw_only=True):
+    """How far a room was read."""
+
+    room: RoomName
+    seq: (
+        Annotated[Seq, describe("Seq of the last message that was read. If omitted, all of them.")]
+        | None
+    ) = None
+
+
+async def mark_read(call: Call[MarkRead]) -> ReadRoom:
+    """How much is unread after it."""
+    given = call.arguments
+    return await call.services.rooms.mark_read(call.visitor, given.room, given.seq)
+
+
+async def unread_rooms(call: Call[Nothing]) -> UnreadRooms:
+    """The rooms with something new."""
+    return await call.services.rooms.unread_rooms(call.visitor)
 
 
 MESSAGES = (
@@ -367,6 +485,46 @@ MESSAGES = (
         waits="wait",
         routes=(READ_MESSAGES,),
         commands=("room history", "room tail"),
+    ),
+    Operation(
+        name="room/mark_read",
+        description="Mark a room as read, up to a message or all of it. Reading with room_read "
+        "marks nothing. Returns how much is still unread; a position further back changes nothing.",
+        handler=mark_read,
+        scope="rooms",
+        who="guest",
+        routes=(
+            Route(
+                "PUT",
+                "/v1/rooms/{room}/read",
+                id="markRoomRead",
+                summary="Mark a room as read",
+                description="Up to the message with this `seq`, or without it all of it. Nobody "
+                "else is told. It never moves back.",
+                answer="How much is still unread.",
+                example={"seq": 41},
+            ),
+        ),
+        commands=("room join", "room tail"),
+    ),
+    Operation(
+        name="room/unread",
+        description="List the rooms with unread messages, mentions of you or an invitation.",
+        handler=unread_rooms,
+        scope="rooms",
+        tool=Absent("`room/list` tells it of each room."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/unread",
+                id="listUnread",
+                summary="List the rooms with something new",
+                description="Rooms you are in with unread messages or mentions, and those you are "
+                "invited to. Mail has `GET /v1/digest`.",
+                answer="The rooms with something new.",
+            ),
+        ),
+        commands=("room list",),
     ),
     POST,
 )

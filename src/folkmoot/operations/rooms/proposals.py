@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.operations.limits import MAX_PROPOSAL_SECONDS
+from folkmoot.operations.risks import with_risk
 from folkmoot.operations.rooms import history
 from folkmoot.operations.rooms.messages import (
     HistoryMessage,
@@ -23,7 +24,7 @@ from folkmoot.operations.row import (
     Absent,
     Arguments,
     Operation,
-    says,
+    describe,
     view_of,
 )
 from folkmoot.rooms.model import ProposalState
@@ -47,23 +48,23 @@ class Propose(Arguments, frozen=True, kw_only=True):
     """The content of a proposal, and to whom it goes."""
 
     room: RoomName
-    method: Annotated[str, says("The MCP method, such as tools/call")]
+    method: Annotated[str, describe("The MCP method, such as tools/call")]
     params: Annotated[
         dict[str, Any],
-        says(
+        describe(
             'The params of the method, such as {"name": "read_file", "arguments": {…}} for '
             "tools/call"
         ),
     ] = msgspec.field(default_factory=dict)
     to: (
-        Annotated[str, says("Name of the participant who should do it, if it must be this one")]
+        Annotated[str, describe("Name of the participant who should do it, if it must be this one")]
         | None
     ) = None
-    reason: Annotated[str, says("Why it should be done")] | None = None
+    reason: Annotated[str, describe("Why it should be done")] | None = None
     expires_in: (
         Annotated[
             int,
-            says(
+            describe(
                 "Seconds after which it expires. The room's own limit applies if it is shorter.",
                 ge=1,
                 le=MAX_PROPOSAL_SECONDS,
@@ -110,14 +111,15 @@ class ListProposals(Arguments, frozen=True, kw_only=True):
 
     room: RoomName
     state: (
-        Annotated[ProposalState, says("Only proposals in this state. If omitted, returns all.")]
+        Annotated[ProposalState, describe("Only proposals in this state. If omitted, returns all.")]
         | None
     ) = None
     before: (
-        Annotated[Seq, says("Only proposals made before this seq, to look further back.")] | None
+        Annotated[Seq, describe("Only proposals made before this seq, to look further back.")]
+        | None
     ) = None
     limit: Annotated[
-        int, says("Maximum number of proposals to return. Default 20, max 100.", ge=1, le=100)
+        int, describe("Maximum number of proposals to return. Default 20, max 100.", ge=1, le=100)
     ] = 20
 
 
@@ -137,6 +139,7 @@ class ListedProposal(Struct, frozen=True, kw_only=True):
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    risk: str | UnsetType = UNSET
 
 
 class ListedProposals(Struct, frozen=True):
@@ -156,10 +159,10 @@ async def proposals(call: Call[ListProposals]) -> ListedProposals:
         before=given.before,
         limit=given.limit,
     )
-    return ListedProposals(given.room, [shown(view) for view in found])
+    return ListedProposals(given.room, [proposal_view(with_risk(call, view)) for view in found])
 
 
-def shown(view: ProposalView) -> ListedProposal:
+def proposal_view(view: ProposalView) -> ListedProposal:
     """A proposal as it is listed; its content as long as the history has it."""
     asked = Wording("") if view.message is UNSET else _proposed(read_stored(view.message).payload)
     method = UNSET if view.message is UNSET else asked.method
@@ -170,11 +173,13 @@ class Decide(Arguments, frozen=True, kw_only=True):
     """What is to become of a proposal."""
 
     room: RoomName
-    proposal: Annotated[str, says("The id of the proposal, from room_proposals or room_read")]
-    decision: Annotated[Literal["fulfil", "reject", "withdraw"], says("What to do")]
-    reason: Annotated[str, says("Why; required to reject")] | None = None
+    proposal: Annotated[str, describe("The id of the proposal, from room_proposals or room_read")]
+    decision: Annotated[Literal["fulfil", "reject", "withdraw"], describe("What to do")]
+    reason: Annotated[str, describe("Why; required to reject")] | None = None
     to: (
-        Annotated[str, says("To fulfil: who should do it, if the proposal does not name anyone")]
+        Annotated[
+            str, describe("To fulfil: who should do it, if the proposal does not name anyone")
+        ]
         | None
     ) = None
 

@@ -16,7 +16,7 @@ from folkmoot.operations.row import (
     Absent,
     Operation,
     Route,
-    says,
+    describe,
 )
 from folkmoot.rooms.model import RoomRights
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 FOR_PEOPLE: Final = Absent("Who may do what in a room is for people to decide, not for a model.")
 ANSWER: Final = "The message as everyone gets it."
 
-Name = Annotated[str, says("The name of someone in the room.", min_length=1, max_length=128)]
+Name = Annotated[str, describe("The name of someone in the room.", min_length=1, max_length=128)]
 Held = Annotated[
-    list[Any], says("Patterns over kinds, alone or with a constraint.", shown=PATTERNS)
+    list[Any], describe("Patterns over kinds, alone or with a constraint.", schema=PATTERNS)
 ]
-Reason = Annotated[str, says("Why; everyone in the room reads it.", max_length=4096)]
+Reason = Annotated[str, describe("Why; everyone in the room reads it.", max_length=4096)]
 
 
 class GrantInRoom(OneRoom, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class RevokeInRoom(OneRoom, frozen=True, kw_only=True):
     grant_id: (
         Annotated[
             str,
-            says("The id of a grant: that of its message.", min_length=1, max_length=128),
+            describe("The id of a grant: that of its message.", min_length=1, max_length=128),
         ]
         | UnsetType
     ) = UNSET

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.core.policy import PrincipalType
-from folkmoot.operations.call import Bind, make_cursor, read_cursor, within
+from folkmoot.operations.call import Bind, fit_on_page, make_cursor, read_cursor
 from folkmoot.operations.rate_limits import by_address, when_not_invited
 from folkmoot.operations.rooms.history import PageCursor, RoomName
 from folkmoot.operations.row import (
@@ -19,7 +19,7 @@ from folkmoot.operations.row import (
     Operation,
     OperationLimit,
     Route,
-    says,
+    describe,
 )
 from folkmoot.rooms.limits import MAX_BACKENDS, MAX_GRANTED, MAX_OWNERS, MAX_PATTERNS
 from folkmoot.rooms.machine import Role
@@ -27,6 +27,7 @@ from folkmoot.rooms.model import (
     NEXT_CURSOR,
     ROOM_PATTERN,
     Access,
+    AwayMember,
     Invitation,
     RoomPage,
     RoomView,
@@ -52,29 +53,29 @@ ACCESS_SAYS: Final = (
 )
 Capabilities = Annotated[
     list[Any],
-    says(
+    describe(
         "The capabilities of everyone but the owners; null is the default of their role.",
-        shown=PATTERNS,
+        schema=PATTERNS,
     ),
 ]
 Grants = Annotated[
     dict[str, Any],
-    says(
+    describe(
         "Additional capabilities of single people, by handle. In a change, it replaces all grants.",
-        shown={
+        schema={
             "maxProperties": MAX_GRANTED,
             "propertyNames": {"pattern": HANDLE},
             "additionalProperties": {"type": "array", **PATTERNS},
         },
     ),
 ]
-Policy = Annotated[dict[str, Any], says("The room's own policy.", shown=ref("PolicyChange"))]
+Policy = Annotated[dict[str, Any], describe("The room's own policy.", schema=ref("PolicyChange"))]
 Backends = Annotated[
     list[Any],
-    says(
+    describe(
         "The backends that take part, by namespace; replaces the present ones; null is none. You "
         "must be able to use some of each at the hub yourself.",
-        shown={
+        schema={
             "items": {"type": "string", "pattern": "^[a-z][a-z0-9]{2,19}$"},
             "maxItems": MAX_BACKENDS,
             "uniqueItems": True,
@@ -92,7 +93,7 @@ def given_settings(given: Arguments) -> dict[str, Any]:
 class RoomsQuery(Arguments, frozen=True, kw_only=True):
     """A page of the list."""
 
-    limit: Annotated[int, says("How many at most.", ge=1, le=100)] = 100
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100
     cursor: PageCursor | None = None
 
 
@@ -105,14 +106,16 @@ async def list_rooms(call: Call[RoomsQuery]) -> RoomPage:
 class RoomSpec(Arguments, frozen=True, kw_only=True):
     """A room to be made."""
 
-    name: Annotated[str, says("The name of the new room.", shown={"pattern": ROOM_PATTERN})]
-    access: Annotated[Access, says(ACCESS_SAYS, shown={"default": "open"})] | UnsetType = UNSET
+    name: Annotated[str, describe("The name of the new room.", schema={"pattern": ROOM_PATTERN})]
+    access: Annotated[Access, describe(ACCESS_SAYS, schema={"default": "open"})] | UnsetType = UNSET
     capabilities: Capabilities | UnsetType | None = UNSET
     grants: Grants | UnsetType = UNSET
     policy: Policy | UnsetType = UNSET
     backends: Backends | UnsetType | None = UNSET
     durable: (
-        Annotated[bool, says("Whether its history is kept on the disk.", shown={"default": True})]
+        Annotated[
+            bool, describe("Whether its history is kept on the disk.", schema={"default": True})
+        ]
         | UnsetType
     ) = UNSET
 
@@ -137,7 +140,7 @@ async def show(call: Call[OneRoom]) -> RoomView:
 class RoomPatch(OneRoom, frozen=True, kw_only=True):
     """What is to change of a room."""
 
-    access: Annotated[Access, says(ACCESS_SAYS)] | UnsetType = UNSET
+    access: Annotated[Access, describe(ACCESS_SAYS)] | UnsetType = UNSET
     capabilities: Capabilities | UnsetType | None = UNSET
     grants: Grants | UnsetType = UNSET
     policy: Policy | UnsetType = UNSET
@@ -145,10 +148,10 @@ class RoomPatch(OneRoom, frozen=True, kw_only=True):
     owners: (
         Annotated[
             list[Any],
-            says(
+            describe(
                 "The owners from then on, by handle, all of them members of the room. To leave "
                 "yourself out hands the room over.",
-                shown={
+                schema={
                     "items": {"type": "string", "pattern": HANDLE},
                     "minItems": 1,
                     "maxItems": MAX_OWNERS,
@@ -177,21 +180,23 @@ async def delete(call: Call[OneRoom]) -> NoContent:
 class Participants(OneRoom, frozen=True, kw_only=True):
     """A page of the participants."""
 
-    limit: Annotated[int, says("How many at most.", ge=1, le=1000)] = 100
+    limit: Annotated[int, describe("How many at most.", ge=1, le=1000)] = 100
     cursor: PageCursor | None = None
 
 
 class ParticipantView(Struct, frozen=True):
     """Someone who is here."""
 
-    id: Annotated[str, says("The handle, a guest's name, or a backend's namespace.")]
-    type: Annotated[str, says("Who acts.", shown={"enum": [each.value for each in PrincipalType]})]
+    id: Annotated[str, describe("The handle, a guest's name, or a backend's namespace.")]
+    type: Annotated[
+        str, describe("Who acts.", schema={"enum": [each.value for each in PrincipalType]})
+    ]
     role: Annotated[
-        str, says("As what.", shown={"enum": [*(each.value for each in Role), "gateway"]})
+        str, describe("As what.", schema={"enum": [*(each.value for each in Role), "gateway"]})
     ]
     offers_tools: Annotated[
         bool | None,
-        says(
+        describe(
             "Whether a connection of it joined with `serve=1`, or it is a backend; null for one "
             "that takes part through tools, and may answer by hand."
         ),
@@ -201,8 +206,15 @@ class ParticipantView(Struct, frozen=True):
 class ParticipantPageView(Struct, frozen=True):
     """A page of the participants."""
 
-    participants: Annotated[list[ParticipantView], says("By id.")]
+    participants: Annotated[list[ParticipantView], describe("By id.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR]
+    away: Annotated[
+        list[AwayMember] | UnsetType,
+        describe(
+            "Members and guests who are not here now, by id; on the first page. Of a room with "
+            "more than 1,000 members, those among the first 1,000."
+        ),
+    ] = UNSET
 
 
 async def participants(call: Call[Participants]) -> dict[str, Any]:
@@ -211,8 +223,12 @@ async def participants(call: Call[Participants]) -> dict[str, Any]:
     after = "" if given.cursor is None else read_cursor(given.cursor)
     everyone = await call.services.rooms.participants(call.visitor, given.room)
     following = sorted((one for one in everyone if one["id"] > after), key=lambda one: one["id"])
-    page, more = within(((one, 0) for one in following), given.limit)
-    return {"participants": page, "next_cursor": make_cursor(page[-1]["id"]) if more else None}
+    page, more = fit_on_page(((one, 0) for one in following), given.limit)
+    told = {"participants": page, "next_cursor": make_cursor(page[-1]["id"]) if more else None}
+    if given.cursor is None:
+        present = {one["id"] for one in everyone}
+        told["away"] = await call.services.rooms.away(call.visitor, given.room, present)
+    return told
 
 
 class InviteParticipant(OneRoom, frozen=True, kw_only=True):
@@ -225,12 +241,13 @@ class InviteParticipant(OneRoom, frozen=True, kw_only=True):
     }
 
     handle: (
-        Annotated[str, says("Whom to invite, by handle.", min_length=1, max_length=64)] | UnsetType
+        Annotated[str, describe("Whom to invite, by handle.", min_length=1, max_length=64)]
+        | UnsetType
     ) = UNSET
     guest: (
         Annotated[
             str,
-            says(
+            describe(
                 "The name in the room of someone without an account.", min_length=1, max_length=64
             ),
         ]
@@ -239,10 +256,10 @@ class InviteParticipant(OneRoom, frozen=True, kw_only=True):
     capabilities: (
         Annotated[
             list[Any],
-            says(
+            describe(
                 "What a guest holds from the start, beside what all guests do; you must hold it "
                 "yourself.",
-                shown=PATTERNS,
+                schema=PATTERNS,
             ),
         ]
         | UnsetType
@@ -270,7 +287,7 @@ async def invite(call: Call[InviteParticipant]) -> Invitation:
 class GuestToken(OneRoom, frozen=True, kw_only=True):
     """The token of an invitation."""
 
-    token: Annotated[str, says("The token of the invitation.", min_length=1, max_length=128)]
+    token: Annotated[str, describe("The token of the invitation.", min_length=1, max_length=128)]
 
 
 class GuestView(Struct, frozen=True):
@@ -278,13 +295,13 @@ class GuestView(Struct, frozen=True):
 
     credential: Annotated[
         str | None,
-        says(
+        describe(
             "The guest's token from now on, for this room only; null for a page of the hub, whose "
             "browser keeps it where no page reads it."
         ),
     ]
-    guest: Annotated[str, says("The guest's name.")]
-    room: Annotated[str, says("The room.")]
+    guest: Annotated[str, describe("The guest's name.")]
+    room: Annotated[str, describe("The room.")]
 
 
 async def enter_as_guest(call: Call[GuestToken]) -> GuestView:
@@ -414,7 +431,7 @@ SETTINGS: Final = (
     ),
     Operation(
         name="room/participants",
-        description="List who is in a room now.",
+        description="List who is in a room now, and its members who are away.",
         gives=ParticipantPageView,
         handler=participants,
         scope="rooms",
@@ -425,7 +442,7 @@ SETTINGS: Final = (
                 "GET",
                 "/v1/rooms/{room}/participants",
                 id="listParticipants",
-                summary="List who is here now",
+                summary="List who is here now, and who is away",
                 answer="A page of participants, by name.",
             ),
         ),

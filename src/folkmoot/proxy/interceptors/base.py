@@ -233,7 +233,7 @@ class Guard(Action):
         """Whether the message may go on."""
 
 
-def shown(name: Any) -> str:
+def truncated(name: Any) -> str:
     """A name of someone else's, short and with nothing hidden in it."""
     text = str(name)
     cut = text if len(text) <= 80 else text[:80] + "…"

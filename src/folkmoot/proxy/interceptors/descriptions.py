@@ -31,7 +31,7 @@ from folkmoot.proxy.interceptors.base import (
     MessageKey,
     MessageView,
     Options,
-    shown,
+    truncated,
 )
 
 SOME: Final = r"\W{1,5}(?:\w{1,20}\W{1,5}){0,4}"
@@ -313,7 +313,7 @@ class Scrub(Action):
 
     def _tell(self, what: Any, names: list[str]) -> None:
         name = what.get("name") or what.get("uri") if isinstance(what, dict) else what
-        told = (shown(name), *sorted(set(names)))
+        told = (truncated(name), *sorted(set(names)))
         if told in self._told:
             return
         if len(self._told) >= MOST_TOLD:

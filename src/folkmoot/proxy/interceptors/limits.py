@@ -20,7 +20,7 @@ from folkmoot.proxy.interceptors.base import (
     MessageKey,
     MessageView,
     Options,
-    shown,
+    truncated,
 )
 from folkmoot.ratelimits import rate_limited
 
@@ -86,7 +86,7 @@ class SizeLimit(Guard):
         size = len(message.raw if isinstance(message, McpxMessage) else encode_message(message))
         if size <= self._most:
             return CONTINUE
-        what = f" ({shown(view.key.method)})" if view.key.method else ""
+        what = f" ({truncated(view.key.method)})" if view.key.method else ""
         return Block(
             e.MessageTooLarge(
                 f"The message{what} has {size:,} bytes; at most {self._most:,} are allowed."

@@ -23,7 +23,7 @@ from folkmoot.proxy.interceptors.base import (
     MessageView,
     OptionInvalid,
     Options,
-    shown,
+    truncated,
 )
 
 _SEPARATOR: Final = re.compile(r"[/:]")
@@ -57,7 +57,7 @@ class ToolFilter(Guard):
             if self._may(view.context):
                 return CONTINUE
             return Block(
-                e.BlockedByInterceptor(f"The tool {shown(view.context)} is not allowed here.")
+                e.BlockedByInterceptor(f"The tool {truncated(view.context)} is not allowed here.")
             )
         result = view.result
         listed = result.get("tools") if isinstance(result, dict) else None
@@ -173,7 +173,7 @@ class SchemaCheck(Guard):
     def _check_arguments(self, view: MessageView, promise: Promise | None) -> Verdict:
         if promise is None:
             if self._options.unlisted == "block" and view.session in self._sessions:
-                return failed(f"There is no tool {shown(view.context)}.")
+                return failed(f"There is no tool {truncated(view.context)}.")
             return CONTINUE
         params = view.params
         arguments = params.get("arguments", {}) if isinstance(params, dict) else {}
@@ -181,7 +181,9 @@ class SchemaCheck(Guard):
         if not faults:
             return CONTINUE
         told = "; ".join(faults)
-        return failed(f"The arguments of {shown(view.context)} do not match its schema: {told}.")
+        return failed(
+            f"The arguments of {truncated(view.context)} do not match its schema: {told}."
+        )
 
     def _check_result(self, view: MessageView, promise: Promise | None) -> Verdict:
         result = view.result
@@ -198,7 +200,7 @@ class SchemaCheck(Guard):
         told = "; ".join(faults)
         return Block(
             e.ServerAnswerInvalid(
-                f"The result of {shown(view.context)} does not match its schema: {told}."
+                f"The result of {truncated(view.context)} does not match its schema: {told}."
             )
         )
 

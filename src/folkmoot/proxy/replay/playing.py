@@ -66,14 +66,14 @@ class RecordedClient(msgspec.Struct):
 
 def parts_of(entries: Iterable[TapeEntry]) -> list[RecordedClient]:
     """The conversations of a tape, in the order in which they began."""
-    talks = _Talks()
+    conversations = _Conversations()
     for entry in entries:
         if passed_server(entry):
-            talks.of(entry).hear(entry)
-    return [talk.part for talk in talks.all if talk.part.steps]
+            conversations.of(entry).hear(entry)
+    return [conversation.part for conversation in conversations.all if conversation.part.steps]
 
 
-class _Talk(Entity):
+class _Conversation(Entity):
     """One conversation while being read."""
 
     part: RecordedClient = field(default_factory=RecordedClient)
@@ -117,39 +117,45 @@ class _Talk(Entity):
                 self._answered.append(step.seq)
 
 
-class _Talks(Entity):
+class _Conversations(Entity):
     """Tells conversations apart: by their session, which `initialize` and its answer have not."""
 
-    all: list[_Talk] = []
-    _named: dict[str, _Talk] = {}
+    all: list[_Conversation] = []
+    _named: dict[str, _Conversation] = {}
 
-    def of(self, entry: TapeEntry) -> _Talk:
+    def of(self, entry: TapeEntry) -> _Conversation:
         found = entry.envelope.context.session.session_id
         message = at_server(entry)
         greets = isinstance(message, Request) and message.method == INITIALIZE
         if found is not None:
             return self._named.get(found.value) or self._name(found.value)
-        nameless = [talk for talk in self.all if talk.session is None]
+        nameless = [conversation for conversation in self.all if conversation.session is None]
         if isinstance(message, Response) and message.id is not None:
             key = _key(message.id)
-            nameless = [talk for talk in nameless if key in talk.open] or nameless
-        talk = nameless[-1] if nameless else None
-        if talk is None or (greets and talk.greeted):
-            talk = _Talk()
-            self.all.append(talk)
-        talk.greeted = talk.greeted or greets
-        return talk
+            nameless = [
+                conversation for conversation in nameless if key in conversation.open
+            ] or nameless
+        conversation = nameless[-1] if nameless else None
+        if conversation is None or (greets and conversation.greeted):
+            conversation = _Conversation()
+            self.all.append(conversation)
+        conversation.greeted = conversation.greeted or greets
+        return conversation
 
-    def _name(self, session: str) -> _Talk:
+    def _name(self, session: str) -> _Conversation:
         """Give the session to the oldest conversation that waits for one."""
-        waiting = (talk for talk in self.all if talk.session is None and talk.greeted)
-        talk = next(waiting, None)
-        if talk is None:
-            talk = _Talk()
-            self.all.append(talk)
-        talk.session = session
-        self._named[session] = talk
-        return talk
+        waiting = (
+            conversation
+            for conversation in self.all
+            if conversation.session is None and conversation.greeted
+        )
+        conversation = next(waiting, None)
+        if conversation is None:
+            conversation = _Conversation()
+            self.all.append(conversation)
+        conversation.session = session
+        self._named[session] = conversation
+        return conversation
 
 
 def _key(identity: MessageId) -> tuple[type, MessageId]:

@@ -199,7 +199,7 @@ class RuleSet(Nested):
             method = asked.method if asked is not None else ""
         key = key_of(envelope, method)
         bucket = self._program.about(key)
-        return shown(bucket, MessageView(envelope, key, asked, self._canonical))
+        return recheck(bucket, MessageView(envelope, key, asked, self._canonical))
 
     async def _go_on(self, bucket: Bucket, view: MessageView, first: int, so_far: Ruling) -> Ruling:
         by, changed = so_far.by, so_far.changed
@@ -218,7 +218,7 @@ class RuleSet(Nested):
                 continue
             if isinstance(verdict, Modify):
                 view, by, changed = view.changed(verdict.message), step.name, True
-                stopped = shown(bucket[:place], view)
+                stopped = recheck(bucket[:place], view)
                 if stopped is not None:
                     return stopped
                 continue
@@ -240,14 +240,14 @@ class RuleSet(Nested):
         """Go on with a message that has waited, and may have been edited meanwhile."""
         if envelope.message is not view.message:
             view = view.changed(envelope.message)
-            stopped = shown(bucket[:first], view)
+            stopped = recheck(bucket[:first], view)
             if stopped is not None:
                 return stopped
             so_far = Ruling(view.envelope, CONTINUE, bucket[first - 1].name, changed=True)
         return await self._go_on(bucket, view, first, so_far)
 
 
-def shown(bucket: Bucket, view: MessageView) -> Ruling | None:
+def recheck(bucket: Bucket, view: MessageView) -> Ruling | None:
     """The ruling of the checking rules on a changed message, if they stop it."""
     for step in bucket:
         if step.guards and step.is_about(view):

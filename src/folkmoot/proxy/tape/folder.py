@@ -120,9 +120,9 @@ class TapeFolder(Entity):
 
         return await self.in_thread(read)
 
-    async def message(self, name: str, offset: int) -> pages.Half:
+    async def message(self, name: str, offset: int) -> pages.CallDetail:
         """One message, with the other half of its call."""
-        return await self.in_thread(pages.half, partial(self._opened, name), name, offset)
+        return await self.in_thread(pages.call_detail, partial(self._opened, name), name, offset)
 
     async def calls(
         self, name: str, cursor: str | None, compared: pages.Compared | None

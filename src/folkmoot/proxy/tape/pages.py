@@ -77,7 +77,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     end: int
 
 
-class Half(Struct, frozen=True, kw_only=True):
+class CallDetail(Struct, frozen=True, kw_only=True):
     """One message with its pair: the request it answers, or its answer."""
 
     line: Raw
@@ -142,7 +142,7 @@ def earlier(
     return Timeline(messages=rows[::-1], begin=begin or 0, end=end or 0)
 
 
-def half(opening: Opening, name: str, offset: int) -> Half:
+def call_detail(opening: Opening, name: str, offset: int) -> CallDetail:
     """The message at a place, with the other half of its call."""
     with opening() as file:
         _check(file, offset)
@@ -152,7 +152,7 @@ def half(opening: Opening, name: str, offset: int) -> Half:
         if first is None or (first.raw is not None and not isinstance(line, MessageLine)):
             raise e.ArgumentInvalid("There is no message at this offset.", field="offset")
         if not isinstance(line, MessageLine):
-            return Half(line=_shown(first))
+            return CallDetail(line=_shown(first))
         second = next(spans, None)
         tie = None
         if second is not None and second.whole and second.raw is not None:
@@ -165,7 +165,7 @@ def half(opening: Opening, name: str, offset: int) -> Half:
     if isinstance(tie, CorrelationLine) and tie.response == line.seq:
         with opening() as file:
             return _with_request(file, name, first, tie)
-    return Half(line=_shown(first))
+    return CallDetail(line=_shown(first))
 
 
 def calls(opening: Opening, name: str, offset: int, compared: Compared | None) -> CallPage:
@@ -283,7 +283,7 @@ def _row(
     )
 
 
-def _with_answer(file: IO[bytes], name: str, asked: LineSpan, seq: int) -> Half:
+def _with_answer(file: IO[bytes], name: str, asked: LineSpan, seq: int) -> CallDetail:
     needle = b'"request":%d,' % seq
     last = asked
     for span in forward(file, asked.end):
@@ -292,7 +292,7 @@ def _with_answer(file: IO[bytes], name: str, asked: LineSpan, seq: int) -> Half:
         if span.raw is not None and needle in span.raw:
             line = _decoded(name, span)
             if isinstance(line, CorrelationLine) and line.request == seq:
-                return Half(
+                return CallDetail(
                     line=_shown(asked),
                     other=_shown(last),
                     outcome=line.outcome,
@@ -300,11 +300,11 @@ def _with_answer(file: IO[bytes], name: str, asked: LineSpan, seq: int) -> Half:
                 )
         last = span
     else:
-        return Half(line=_shown(asked))
-    return Half(line=_shown(asked), ended=not span.whole)
+        return CallDetail(line=_shown(asked))
+    return CallDetail(line=_shown(asked), ended=not span.whole)
 
 
-def _with_request(file: IO[bytes], name: str, answer: LineSpan, tie: CorrelationLine) -> Half:
+def _with_request(file: IO[bytes], name: str, answer: LineSpan, tie: CorrelationLine) -> CallDetail:
     needle = b'"seq":%d,' % tie.request
     found = None
     for span in backward(file, answer.start):
@@ -315,7 +315,7 @@ def _with_request(file: IO[bytes], name: str, answer: LineSpan, tie: Correlation
             if isinstance(line, MessageLine) and line.seq == tie.request:
                 found = _shown(span)
                 break
-    return Half(
+    return CallDetail(
         line=_shown(answer),
         other=found,
         outcome=tie.outcome,

@@ -312,7 +312,7 @@ class LiveBackend:
     async def _conversation(self, wanted: UpstreamRequest) -> BackendConversation:
         """The conversation for a request: the one that knows its subject, or one for its caller."""
         known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
-        if known is not None and known.over is None and (known.replaced or not known.doubtful):
+        if known is not None and known.over is None and (known.replaced or not known.suspect):
             return known
         pool, person = self.pool, self.spec.owner(wanted.person)
         if pool is not None and wanted.era is not None:

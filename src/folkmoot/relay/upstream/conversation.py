@@ -20,7 +20,7 @@ from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.link_reader import LinkReader
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, PendingCall, Unanswered
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -61,7 +61,7 @@ class BackendConversation(LinkReader):
         """
         limit = asyncio.timeout(seconds)
         try:
-            async with limit, link() as carrier, aside() as running:
+            async with limit, link() as carrier, background_tasks() as running:
                 conversation = cls(carrier, one_client=one_client)
                 running.run(conversation.read())
                 running.run(conversation.outbox.run())
@@ -89,7 +89,7 @@ class BackendConversation(LinkReader):
     @property
     def usable(self) -> bool:
         """Whether something may be asked on it now."""
-        return not (self.doubtful or self.ended.is_set())
+        return not (self.suspect or self.ended.is_set())
 
     @property
     def version(self) -> str:
@@ -125,7 +125,7 @@ class BackendConversation(LinkReader):
             return await waiting.answer
         except (asyncio.CancelledError, Late) as ended:
             if isinstance(ended, Late) and self.heard_at <= waiting.began:
-                self.doubt()
+                self.mark_suspect()
             self.withdraw(waiting.id)
             raise
         except e.BackendBusy:
@@ -134,7 +134,7 @@ class BackendConversation(LinkReader):
         finally:
             self._leave(waiting)
             if self.replaced:
-                self.stirred.set()
+                self.wakeup.set()
 
     def _leave(self, waiting: PendingCall) -> None:
         del self.waiting[waiting.id]
@@ -157,7 +157,7 @@ class BackendConversation(LinkReader):
         except e.BackendBusy:
             # Nobody knows; whoever has to wait too long brings up the doubt again.
             pass
-        self.doubtful = False
+        self.suspect = False
         return True
 
     async def listen(self, notifications: dict[str, Any], heard: Heard, seconds: float) -> Listen:

@@ -187,7 +187,7 @@ class Fleet(Entity):
         return [each.spec.namespace for each in wanted if not each.first_heard.is_set()]
 
     def views(self) -> tuple[BackendView, ...]:
-        """How it is with all of them, by namespace."""
+        """The state of each server, by namespace."""
         return tuple(self.backends[name].view() for name in sorted(self.backends))
 
     def histories(self) -> list[ServerHistory]:

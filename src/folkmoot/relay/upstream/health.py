@@ -1,4 +1,4 @@
-"""How it is with a server: whether it is reached, why it is not, and how that is told."""
+"""Backend health: state, reason, reporting."""
 
 from __future__ import annotations
 

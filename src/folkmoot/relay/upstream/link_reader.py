@@ -75,7 +75,7 @@ NOT_AUTHORISED: Final = frozenset({401, 403})
 class LinkReader:
     """The reading side of a link: its `Peer` finds a message's owner, its bridge the meaning.
 
-    `stirred` is set when it is over, in doubt or to be replaced, for whoever looks after it;
+    `wakeup` is set when it is over, in doubt or to be replaced, for whoever looks after it;
     `ended` for all others once it is not to be used any more.
     """
 
@@ -89,11 +89,11 @@ class LinkReader:
         self.opening = True
         self.discovered: dict[str, Any] = {}
         """What the server says of itself, as the answer to `server/discover`."""
-        self.stirred = asyncio.Event()
+        self.wakeup = asyncio.Event()
         self.ended = asyncio.Event()
         self.over: e.FolkmootError | None = None
         """Why nothing more can be asked."""
-        self.doubtful = False
+        self.suspect = False
         """Whether something happened after which it is worth a question whether it still works."""
         self._loop = asyncio.get_running_loop()
         self.heard_at = self._loop.time()
@@ -120,10 +120,10 @@ class LinkReader:
         """The number of messages dropped: received ones without an owner, and unsent ones."""
         return self._unheard + self.peer.dropped.total() + self.outbox.dropped
 
-    def doubt(self) -> None:
+    def mark_suspect(self) -> None:
         """Have someone look whether the server is still there."""
-        self.doubtful = True
-        self.stirred.set()
+        self.suspect = True
+        self.wakeup.set()
 
     def end(self, why: e.FolkmootError) -> None:
         """Have it be over, with everything that is open."""
@@ -135,7 +135,7 @@ class LinkReader:
             self._end_listens(lost)
             if self._timer is not None:
                 self._timer.cancel()
-            self.stirred.set()
+            self.wakeup.set()
             self.ended.set()
 
     def _end_listens(self, lost: Unanswered) -> None:
@@ -153,15 +153,15 @@ class LinkReader:
         """Ask for another link: too many abandoned requests are open here."""
         if not self.replaced:
             self.replaced = True
-            self.stirred.set()
+            self.wakeup.set()
 
     async def drained(self, seconds: float) -> None:
         """Wait until nobody waits for the server, for so long at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.over is None and self.busy:
-                    await self.stirred.wait()
-                    self.stirred.clear()
+                    await self.wakeup.wait()
+                    self.wakeup.clear()
 
     def leave(self) -> None:
         """Have whoever listens here listen elsewhere, while calls are waited for."""
@@ -219,7 +219,7 @@ class LinkReader:
             for message in self._steps(self.bridge.expire(self._loop.time())):
                 self.outbox.put(message)
             if self.replaced:
-                self.stirred.set()
+                self.wakeup.set()
 
     async def read(self) -> None:
         """Take what the server says, until it is gone."""
@@ -416,7 +416,7 @@ class LinkReader:
         if forgotten:
             self.end(failure)
         elif gone or failure.data.get("status") in NOT_AUTHORISED:
-            self.doubt()
+            self.mark_suspect()
         return waiting
 
     def _failure_of(
@@ -490,4 +490,4 @@ class LinkReader:
 
 def _refused(answer: Response) -> e.FolkmootError:
     said = answer.error.message[:LONGEST_SAID] if isinstance(answer.error, ErrorObject) else ""
-    return e.ServerAnswerInvalid(f"It refuses to be used: {said}")
+    return e.ServerAnswerInvalid(f"The server rejected the handshake: {said}")

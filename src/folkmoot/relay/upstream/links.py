@@ -132,9 +132,9 @@ class KeptConversation(Entity):
     async def _live(self, conversation: BackendConversation) -> e.FolkmootError | None:
         """Wait for the end, and look into every doubt; None if it is to be replaced."""
         while True:
-            await conversation.stirred.wait()
-            conversation.stirred.clear()
-            if conversation.over is None and conversation.doubtful:
+            await conversation.wakeup.wait()
+            conversation.wakeup.clear()
+            if conversation.over is None and conversation.suspect:
                 self.changed()
                 if not await conversation.alive(self.alive_seconds):
                     conversation.end(e.ServerTimeout("The server stopped answering."))
@@ -196,7 +196,7 @@ class Pool(Entity):
     retry_after: Callable[[PoolKey, int], float]
     needed: Callable[[PoolKey], bool] = lambda _: False
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    _own: dict[PoolKey, _Own] = {}
+    _own: dict[PoolKey, _PooledLink] = {}
     """Those used last come last."""
     _failures: dict[PoolKey, tuple[int, float]] = {}
     """How often it failed in a row, and until when it is not tried again."""
@@ -214,7 +214,7 @@ class Pool(Entity):
                 own = self._begin(key)
             self._own[key] = own
             conversation = await own.awaited()
-            if not conversation.doubtful and conversation.over is None:
+            if not conversation.suspect and conversation.over is None:
                 return conversation
             if not own.closing:
                 await own.settled(self.alive_seconds)
@@ -235,7 +235,7 @@ class Pool(Entity):
             else:
                 own.close()
 
-    def _begin(self, key: PoolKey) -> _Own:
+    def _begin(self, key: PoolKey) -> _PooledLink:
         failures, until = self._failures.get(key, (0, 0.0))
         wait = until - self._loop.time()
         if failures and wait > 0:
@@ -244,7 +244,7 @@ class Pool(Entity):
             )
         if len(self._own) >= self.most:
             self._close_one()
-        own = _Own(self._loop)
+        own = _PooledLink(self._loop)
         own.task = self.tasks.create_task(self._serve(key, own))
         return own
 
@@ -256,7 +256,7 @@ class Pool(Entity):
                 return
         raise e.BackendBusy("Too many people use the server at once.")
 
-    async def _serve(self, key: PoolKey, own: _Own) -> None:
+    async def _serve(self, key: PoolKey, own: _PooledLink) -> None:
         try:
             async with self.opened(key) as conversation:
                 self._failures.pop(key, None)
@@ -281,7 +281,9 @@ class Pool(Entity):
             if self._own.get(key) is own:
                 del self._own[key]
 
-    async def _live(self, key: PoolKey, own: _Own, conversation: BackendConversation) -> None:
+    async def _live(
+        self, key: PoolKey, own: _PooledLink, conversation: BackendConversation
+    ) -> None:
         """Until it breaks, is to be replaced, or is not used for long."""
         while conversation.over is None and not conversation.replaced:
             idle_at = own.used_at + IDLE_SECONDS
@@ -290,13 +292,13 @@ class Pool(Entity):
                     return
                 own.used_at = self._loop.time()
                 continue
-            await waited(conversation.stirred, idle_at - self._loop.time())
-            conversation.stirred.clear()
-            if conversation.doubtful and not await conversation.alive(self.alive_seconds):
+            await waited(conversation.wakeup, idle_at - self._loop.time())
+            conversation.wakeup.clear()
+            if conversation.suspect and not await conversation.alive(self.alive_seconds):
                 return
             own.settle()
 
-    def _failed(self, key: PoolKey, own: _Own, error: e.FolkmootError) -> None:
+    def _failed(self, key: PoolKey, own: _PooledLink, error: e.FolkmootError) -> None:
         failures = self._failures.pop(key, (0, 0.0))[0] + 1
         if len(self._failures) >= MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
@@ -304,7 +306,7 @@ class Pool(Entity):
         own.fail(error)
 
 
-class _Own:
+class _PooledLink:
     """The conversation of one key, or the wish for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

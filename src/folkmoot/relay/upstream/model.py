@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class BackendView(Struct, frozen=True, kw_only=True):
-    """How it is with one server, for people and for measurements; nothing in it is secret."""
+    """The state of one server, for people and for measurements; nothing in it is secret."""
 
     namespace: str
     name: str
@@ -53,7 +53,7 @@ class BackendView(Struct, frozen=True, kw_only=True):
     median_ms: float | None = None
     """Of the latest answers; None until there was one."""
     outcomes: dict[str, int] = field(default_factory=dict)
-    """What came of its requests: `ok`, `tool_error`, `error`, `invalid`, or why there was none."""
+    """Outcomes of its requests: `ok`, `tool_error`, `error`, `invalid`, or why there was none."""
     buckets: tuple[int, ...] = ()
     """Answers by how long they took, in the buckets of `folkmoot_backend_call_seconds`."""
     seconds: float = 0.0

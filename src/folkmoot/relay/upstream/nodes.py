@@ -43,7 +43,7 @@ from folkmoot.relay.upstream.node_messages import (
     frames_of,
 )
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered
-from folkmoot.taskgroups import Interruptible, aside, waited
+from folkmoot.taskgroups import Interruptible, background_tasks, waited
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -197,8 +197,8 @@ class LinkService(Entity):
         left = ClientDisconnect()
         try:
             with answering:
-                async with aside() as beside:
-                    beside.run(leave_with(receive, lambda: answering.stop(left)))
+                async with background_tasks() as background:
+                    background.run(leave_with(receive, lambda: answering.stop(left)))
                     await self._answer(call, put)
         except ClientDisconnect:
             return
@@ -285,8 +285,8 @@ async def _pass_on(backend: SingleBackend, request: NodeRequest, put: Put) -> No
             news.set()
 
     finished = asyncio.Event()
-    async with aside() as beside:
-        telling = beside.run(_tell_notices(told, news, finished, put))
+    async with background_tasks() as background:
+        telling = background.run(_tell_notices(told, news, finished, put))
         response = await backend.request_here(msgspec.structs.replace(wanted, tell=tell))
         finished.set()
         news.set()

@@ -32,7 +32,7 @@ from folkmoot.relay.upstream.node_messages import (
     decode_text,
 )
 from folkmoot.relay.upstream.nodes import LOOK_SECONDS, NodeListener
-from folkmoot.taskgroups import Interruptible, aside, waited
+from folkmoot.taskgroups import Interruptible, background_tasks, waited
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -256,9 +256,9 @@ class SingleBackend(LiveBackend):
         # A process of it ends with the lease also if this one is paused, and before another begins.
         self.connecting.until = lambda: self._nodes.homes.until if held() else -math.inf
         try:
-            async with aside() as beside:
-                beside.run(super()._keep_linked(watching))
-                beside.run(self._extend(held))
+            async with background_tasks() as background:
+                background.run(super()._keep_linked(watching))
+                background.run(self._extend(held))
                 while held() and not leaving.is_set():
                     await waited(leaving, LEASE_LOOK_SECONDS)
                 self._home = None
@@ -294,8 +294,8 @@ class SingleBackend(LiveBackend):
         leaving = Interruptible()
         try:
             with leaving:
-                async with aside() as beside:
-                    beside.run(self._look(home, leaving))
+                async with background_tasks() as background:
+                    background.run(self._look(home, leaving))
                     await self._mirror(home)
             self.health.become(BackendState.STARTING, MOVING)
         except HomeChanged:

@@ -32,7 +32,7 @@ from folkmoot.rooms.machine.model import (
     AskBackend,
     Attach,
     Audit,
-    Cease,
+    CancelBackendCall,
     Close,
     ConnectionId,
     Effect,

@@ -71,7 +71,8 @@ def request(state: State, turn: Turn) -> list[Effect]:
         effects = [appended, *_asked(state, appended.id, target, turn)]
     if proposal is not None:
         by = {"request": effects[0].id} if isinstance(effects[0], Append) else {}
-        effects.insert(1, audit(turn, "proposal.fulfilled", proposal.id, **by))
+        detail = {"kind": proposal.kind, **by}
+        effects.insert(1, audit(turn, "proposal.fulfilled", proposal.id, **detail))
     return effects
 
 
@@ -169,8 +170,8 @@ def propose(state: State, turn: Turn) -> list[Effect]:
 def withdraw(state: State, turn: Turn) -> list[Effect]:
     """The proposer takes a proposal back."""
     (id_,) = turn.message.correlation_id
-    state.proposals.check("withdraw", id_, turn.member.account, turn.now)
-    return [accept(state, turn), audit(turn, "proposal.withdrawn", id_)]
+    proposal = state.proposals.check("withdraw", id_, turn.member.account, turn.now)
+    return [accept(state, turn), audit(turn, "proposal.withdrawn", id_, kind=proposal.kind)]
 
 
 def reject(state: State, turn: Turn) -> list[Effect]:
@@ -179,6 +180,7 @@ def reject(state: State, turn: Turn) -> list[Effect]:
     proposal = state.proposals.check("reject", id_, turn.member.account, turn.now)
     appended = accept(state, turn)
     detail = {
+        "kind": proposal.kind,
         "state": proposal.state.value,
         "rejections": len(proposal.rejected_by),
         "quorum": state.settings.quorum,

@@ -68,6 +68,8 @@ class Member(Entity):
     tools without one."""
     offers: dict[ConnectionId, None] = {}
     """The connections that offer tools, the newest last."""
+    lingering: set[ConnectionId] = set()
+    """The connections after whose end the participant stays for a while."""
     scopes: dict[ConnectionId, str] = {}
     """Those of the credentials that connections were opened with, where they are narrow."""
 
@@ -214,6 +216,7 @@ class Members:
         del member.connections[connection]
         member.scopes.pop(connection, None)
         member.offers.pop(connection, None)
+        member.lingering.discard(connection)
         del self._by_connection[connection]
 
     def rename(self, member: Member, principal: Principal) -> None:
@@ -256,7 +259,7 @@ class Pauses:
     def check_new(self, count: int) -> None:
         """Refuse a pause beyond the limit."""
         if len(self.by_account) + count > self._bounds.paused:
-            raise e.TooManyOpen("As many participants are paused as can be.")
+            raise e.TooManyOpen("Too many paused participants.")
 
     def add(self, pause: Pause) -> None:
         """Let someone be paused, in place of a pause it had before."""

@@ -216,7 +216,7 @@ class Invite(Struct, frozen=True, gc=False):
     """Someone asked for an invitation: make it, and answer them with `Room.answer_invite`.
 
     Exactly one of `handle` and `guest` is there. `connection` is None for one who has none. A guest
-    is to hold `capabilities` from the start: hand them to `Room.endow` when it comes.
+    is to hold `capabilities` from the start: hand them to `Room.apply_guest_grants` when it comes.
     """
 
     connection: ConnectionId | None
@@ -252,10 +252,23 @@ class AskBackend(Struct, frozen=True, gc=False):
     """That of the credential that it was asked with."""
 
 
-class Cease(Struct, frozen=True, gc=False):
+class Listing(Struct, frozen=True, gc=False):
+    """A request for a participant's tools, which the others do not see."""
+
+    id: str
+    data: bytes
+    connection: ConnectionId | None
+    """The connection that answers for the participant, if one does."""
+    ask: AskBackend | None
+    """What to ask instead, where it is a backend."""
+
+
+class CancelBackendCall(Struct, frozen=True, gc=False):
     """Nobody waits any more for what a backend was asked with this message."""
 
     id: str
 
 
-Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel | AskBackend | Cease
+Effect: TypeAlias = (
+    Append | Tell | Attach | Close | Audit | Invite | Expel | AskBackend | CancelBackendCall
+)

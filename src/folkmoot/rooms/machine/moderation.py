@@ -77,7 +77,7 @@ def give(state: State, turn: Turn) -> list[Effect]:
     )
     changed = grant(state, ack, appended.id, granted)
     entry = audit(turn, "capability.grant", name, capabilities=given, grant=appended.id)
-    return [appended, ack, entry, *state.rewelcome(changed, turn.now)]
+    return [appended, ack, entry, *state.announce_rights(changed, turn.now)]
 
 
 def take_back(state: State, turn: Turn) -> list[Effect]:
@@ -98,7 +98,7 @@ def take_back(state: State, turn: Turn) -> list[Effect]:
     names = [member.name for member in map(state.members.by_account, sorted(lost)) if member]
     detail = {"grants": [one.id for one in found], "lost": names}
     entry = audit(turn, "capability.revoke", found[0].recipient_name, **detail)
-    return [appended, entry, *state.rewelcome(sorted(lost), turn.now)]
+    return [appended, entry, *state.announce_rights(sorted(lost), turn.now)]
 
 
 def _granted_to(state: State, name: str) -> str:
@@ -132,7 +132,7 @@ def kick(state: State, turn: Turn) -> list[Effect]:
     member = state.members.by_account(account)
     if member is not None:
         effects += put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
-    return [*effects, *state.rewelcome(sorted(lost), turn.now)]
+    return [*effects, *state.announce_rights(sorted(lost), turn.now)]
 
 
 def stand(
@@ -152,7 +152,7 @@ def stand(
             changed = state.grants.halt(account)
         else:
             changed = state.grants.end_of(account) | state.grants.forget(account)
-    return [*effects, *state.rewelcome(sorted(changed), now)], bool(changed)
+    return [*effects, *state.announce_rights(sorted(changed), now)], bool(changed)
 
 
 def _close_proposals(
@@ -224,7 +224,7 @@ def invite(state: State, turn: Turn) -> list[Effect]:
     ]
 
 
-def endow(
+def apply_guest_grants(
     state: State,
     guest: Principal,
     by: str,

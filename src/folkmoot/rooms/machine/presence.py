@@ -68,6 +68,8 @@ class Joining(NamedTuple):
     after: int | None
     epoch: str | None
     serve: bool
+    linger: bool
+    """Whether the participant stays for a while when the connection ends."""
     more: Mapping[str, Any]
     """What is told in the welcome beside the rest."""
 
@@ -111,6 +113,8 @@ def join(state: State, newcomer: Member, asked: Joining, now: float) -> list[Eff
     if asked.serve and conn is None:
         conn = state.new_id()
     state.members.connect(member, connection, conn, offers=asked.serve, scope=asked.scope)
+    if asked.linger:
+        member.lingering.add(connection)
     state.deadlines.drop("ghost", member.account)
     state.requests.returned(member.account, conn)
     resumed = _resumed(state, asked.after, asked.epoch)
@@ -159,14 +163,14 @@ def _renamed(state: State, member: Member, principal: Principal, now: float) -> 
     left = presence(state, "leave", member, now)
     state.members.rename(member, principal)
     joined = presence(state, "join", member, now)
-    return [left, joined, *state.rewelcome((member.account,), now)]
+    return [left, joined, *state.announce_rights((member.account,), now)]
 
 
 def _changed_role(state: State, member: Member, role: Role, now: float) -> list[Effect]:
     if member.role is role:
         return []
     member.role = role
-    return list(state.rewelcome((member.account,), now))
+    return list(state.announce_rights((member.account,), now))
 
 
 def disconnect(state: State, connection: ConnectionId, now: float) -> list[Effect]:
@@ -175,9 +179,13 @@ def disconnect(state: State, connection: ConnectionId, now: float) -> list[Effec
     if member is None:
         return []
     served, conn = member.serving, member.connections[connection]
+    lingers = connection in member.lingering
     state.members.disconnect(member, connection)
     if not member.connections:
-        return depart(state, member, now)
+        if not lingers:
+            return depart(state, member, now)
+        state.deadlines.set("ghost", member.account, now + state.settings.return_seconds)
+        return []
     if conn is not None:
         state.requests.await_return(member.account, now + state.settings.return_seconds, conn)
     return [*tell_serving(state, member, now)] if served == connection else []
@@ -210,7 +218,7 @@ STAY: Final = (Role.OWNER, Role.BACKEND)
 """Whoever is here as one of these does not give way to a backend with a name like theirs."""
 
 
-def seat(
+def set_backends(
     state: State, backends: Sequence[Principal], now: float, *, anew: bool = False
 ) -> list[Effect]:
     """Make exactly these backends participants.

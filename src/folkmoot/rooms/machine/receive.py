@@ -282,6 +282,24 @@ def accept_from(
     return act(state, turn)
 
 
+def check_listing(state: State, sender: Sender, message: McpxMessage, now: float) -> Member:
+    """The participant whose tools someone lists, if they may; none of it is part of the history."""
+    member, payload, to = sender.member, message.payload, message.to
+    kind = check(message.kind, payload, to, ())
+    if sender.hub_check is not None:
+        sender.hub_check(sender.principal, state.settings.name, kind, message)
+    if not member.rights.allows(kind, payload, to):
+        denied = judge(member.principal, member.rights, kind, payload, to).error
+        if denied is not None:
+            raise denied
+    if state.settings.rates is not None:
+        state.send_rates.take(member.account, state.settings.rates, kind.base, 0, now)
+    target = state.members.named(to[0])
+    if target is None:
+        raise e.RecipientUnknown(f"{to[0]} is not in the room.")
+    return target
+
+
 def _refused(
     state: State,
     sender: Sender,

@@ -16,7 +16,7 @@ from folkmoot.core.message import MessageId, is_message_id
 from folkmoot.core.strict import same
 from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.limits import MAX_PAYLOAD_ID, RoomBounds
-from folkmoot.rooms.machine.model import BACKEND, Cease, Effect
+from folkmoot.rooms.machine.model import BACKEND, CancelBackendCall, Effect
 
 if TYPE_CHECKING:
     from folkmoot.rooms.machine.state import Deadlines
@@ -237,7 +237,7 @@ class Requests(Entity):
 
 def ceases(request: OpenRequest) -> list[Effect]:
     """What is to be done when nobody waits for an answer any more: a backend can stop."""
-    return [Cease(request.id)] if request.target.startswith(BACKEND) else []
+    return [CancelBackendCall(request.id)] if request.target.startswith(BACKEND) else []
 
 
 def progress_token(payload: Mapping[str, Any]) -> Any:

@@ -15,8 +15,10 @@ from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
 from folkmoot.core.scopes import ALL
+from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.rooms.machine.expiry import expire
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
@@ -26,17 +28,19 @@ from folkmoot.rooms.machine.model import (
     AccountStanding,
     Admit,
     Append,
+    AskBackend,
     ConnectionId,
     Effect,
     Facts,
     HubCheck,
     HubDenies,
+    Listing,
     Lookup,
     Role,
     RoomSettings,
     Tell,
 )
-from folkmoot.rooms.machine.moderation import endow, name_to_look_up, stand
+from folkmoot.rooms.machine.moderation import apply_guest_grants, name_to_look_up, stand
 from folkmoot.rooms.machine.pausing import resume
 from folkmoot.rooms.machine.presence import (
     Joining,
@@ -45,7 +49,7 @@ from folkmoot.rooms.machine.presence import (
     join,
     put_out,
     rename,
-    seat,
+    set_backends,
 )
 from folkmoot.rooms.machine.proposals import Proposal, ProposalStatus, decidable_by
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
@@ -53,6 +57,7 @@ from folkmoot.rooms.machine.receive import (
     MARKS,
     Received,
     accept_from,
+    check_listing,
     receive,
     refusal_of,
     sender_of,
@@ -210,16 +215,18 @@ class Room:
         after: int | None = None,
         epoch: str | None = None,
         serve: bool = False,
+        linger: bool = False,
         more: Mapping[str, Any] = _NOTHING,
     ) -> list[Effect]:
         """Let someone in on a new connection; an `AdmissionRefused` says why not.
 
-        With `serve` it offers tools. `more` is told in the welcome beside the rest, to this
+        With `serve` it offers tools; with `linger`, whoever comes back soon after has never left.
+        `more` is told in the welcome beside the rest, to this
         connection alone.
         """
         state, scope, principal = self._state, principal.scope, principal.whole
         newcomer = check_join(state, principal, role, conn, now)
-        asked = Joining(connection, conn, scope, after, epoch, serve, more)
+        asked = Joining(connection, conn, scope, after, epoch, serve, linger, more)
         return self.tick(now) + join(state, newcomer, asked, now)
 
     def rename(self, principal: Principal, now: float) -> list[Effect]:
@@ -313,6 +320,22 @@ class Room:
             member = state.member_for(principal, role)
         return accept_from(state, sender_of(state, member, None, scope), message, now, facts)
 
+    def list_tools(
+        self, principal: Principal, role: Role, to: str, params: Mapping[str, Any], now: float
+    ) -> Listing:
+        """How to ask a participant for its tools, unseen by the others; a refusal is raised."""
+        state, scope, principal = self._state, principal.scope, principal.whole
+        id_ = state.new_id()
+        payload = {"jsonrpc": JSONRPC, "id": id_, "method": TOOLS_LIST, "params": params}
+        kind = f"mcp.request.{TOOLS_LIST}"
+        data = state.say(kind, payload, now, id_=id_, to=(to,))
+        sender = sender_of(state, self._member(principal, role), None, scope)
+        target = check_listing(state, sender, self.decode(data), now)
+        ask = None
+        if target.role is Role.BACKEND:
+            ask = AskBackend(id_, principal.account_id, target.principal, "", (), payload, scope)
+        return Listing(id_, data, target.serving, ask)
+
     def refuse(
         self,
         connection: ConnectionId,
@@ -356,7 +379,7 @@ class Room:
             lambda account: own_rights(settings, self._role(settings, account), account)
         )
         changed = [member.account for member in state.members if state.refresh(member)]
-        effects: list[Effect] = list(state.rewelcome(changed, now))
+        effects: list[Effect] = list(state.announce_rights(changed, now))
         if not settings.loop_guard:
             effects += resume(state, [one for one in state.pauses if one.is_loop], now, GATEWAY)
         return effects
@@ -368,7 +391,7 @@ class Room:
         owns = account == settings.owner or account in (settings.owners or ())
         return Role.OWNER if owns else Role.MEMBER
 
-    def endow(
+    def apply_guest_grants(
         self, guest: Principal, by: str, capabilities: Sequence[Source], id_: str, now: float
     ) -> list[Effect]:
         """Give an arriving guest the promised rights its inviter still has.
@@ -377,16 +400,16 @@ class Room:
         """
         state, settings = self._state, self._state.settings
         own = own_rights(settings, self._role(settings, by), by)
-        return endow(state, guest, by, own, capabilities, id_, now)
+        return apply_guest_grants(state, guest, by, own, capabilities, id_, now)
 
-    def seat(
+    def set_backends(
         self, backends: Sequence[Principal], now: float, *, anew: bool = False
     ) -> list[Effect]:
         """Make exactly these backends participants.
 
         `anew` says that the room was just loaded: what they were asked before is lost.
         """
-        return seat(self._state, backends, now, anew=anew)
+        return set_backends(self._state, backends, now, anew=anew)
 
     def trim(
         self, first_seq: int, oldest_seq: int | None = None, ids: Collection[str] = ()

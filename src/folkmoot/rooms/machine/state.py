@@ -199,10 +199,19 @@ class State:
             correlation_id=(request.id,),
         )
 
-    def say(self, kind: str, payload: Any, now: float, correlation_id: Sequence[str] = ()) -> bytes:
+    def say(
+        self,
+        kind: str,
+        payload: Any,
+        now: float,
+        correlation_id: Sequence[str] = (),
+        *,
+        id_: str | None = None,
+        to: Sequence[str] = (),
+    ) -> bytes:
         """A message of the gateway's for one connection alone; it has no `seq`."""
-        id_ = self.new_id()
-        return self._stamper.gateway(kind, id_, now, payload, correlation_id=correlation_id)
+        id_ = id_ or self.new_id()
+        return self._stamper.gateway(kind, id_, now, payload, to=to, correlation_id=correlation_id)
 
     def role_of(self, account: str, role: Role) -> Role:
         """Someone's present role, given the one the store knew; owners change."""
@@ -279,7 +288,7 @@ class State:
             told if self.oldest_seq >= self.first_seq else {**told, "oldest_seq": self.oldest_seq}
         )
 
-    def rewelcome(self, accounts: Iterable[str], now: float) -> Iterator[Tell]:
+    def announce_rights(self, accounts: Iterable[str], now: float) -> Iterator[Tell]:
         """Tell present accounts their new rights."""
         for account in accounts:
             member = self.members.by_account(account)

@@ -14,7 +14,7 @@ import asyncpg
 from folkmoot.core import errors as e
 from folkmoot.store import schema
 from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
-from folkmoot.store.schema import RECORDED, count_applied, digest_of
+from folkmoot.store.schema import RECORDED, count_applied, digest_of, tell_migrated
 
 READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'"
 OLDEST_VERSION = 150_000
@@ -65,6 +65,7 @@ async def migrate(connection: Any, texts: Sequence[str], where: str) -> None:
                 raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
             record = "INSERT INTO schema_migrations (version, sha256) VALUES ($1, $2)"
             await connection.execute(record, version, digest_of(text))
+    tell_migrated(applied, len(texts))
 
 
 def sequence_of(counter: str) -> str:

@@ -20,6 +20,7 @@ from folkmoot.core.events import (
     MEMBERS,
     ROOMS,
     SAID,
+    UNREAD,
     subject,
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
@@ -89,12 +90,13 @@ class Follower(Entity):
             listen(subject(CREDENTIALS, who.credential_id), self._ended)
         if who.id:
             listen(subject(MEMBERS, who.id), self._membership_changed)
+            self._pass_on(subject(UNREAD, who.id), sources.unread)
         if who.is_account and who.id:
             listen(subject(ACCOUNTS, who.id), self._account_changed)
             listen(subject(GRANTS, who.id), self._rights_changed)
             for pattern, source in sources.OWN.items():
                 self._pass_on(subject(pattern, who.id), source)
-            for pattern, source in sources.EVERYONES.items():
+            for pattern, source in sources.PUBLIC.items():
                 self._pass_on(pattern, source)
         if who.operator:
             for pattern, source in sources.OPERATORS.items():

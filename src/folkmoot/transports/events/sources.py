@@ -6,7 +6,7 @@ Each function takes an event of the bus, and what it is about where that is no p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -78,13 +78,18 @@ def lists(event: Event) -> Iterator[Told]:
 def room_messages(room: str, event: Event) -> Iterator[Told]:
     """Messages became part of a room."""
     data = event.data
-    yield rows.ROOM_MESSAGE, rows.RoomMessage(room, data["seq"])
+    yield rows.ROOM_MESSAGE, rows.RoomMessage(room, data["seq"], data["talk"])
     for each in data["presence"]:
         yield rows.ROOM_PRESENCE, rows.RoomPresence(room, each["participant"], each["change"])
     for each in data["proposals"]:
         yield rows.ROOM_PROPOSAL, rows.RoomProposal(room, each["proposal"], each["change"])
     if data["rights"]:
         yield rows.ROOM_RIGHTS, rows.RoomRightsChanged(room)
+
+
+def unread(event: Event) -> Iterator[Told]:
+    """A mention, or a room that was read."""
+    yield rows.ROOM_UNREAD, rows.RoomUnread(event.data["room"], event.data["change"])
 
 
 def held(event: Event) -> Iterator[Told]:
@@ -102,19 +107,9 @@ def pins(event: Event) -> Iterator[Told]:
     yield rows.PINS_CHANGED, rows.PinsChanged(about(event))
 
 
-def account_of_someone(_: Event) -> Iterator[Told]:
-    """Something about an account."""
-    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("account")
-
-
-def rights_of_someone(_: Event) -> Iterator[Told]:
-    """The event of changed rights."""
-    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("rights")
-
-
-def tokens_of_someone(_: Event) -> Iterator[Told]:
-    """The event of changed tokens."""
-    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("tokens")
+def people(what: Literal["account", "rights", "tokens"]) -> Source:
+    """Something of an account changed."""
+    return lambda _: iter([(rows.PEOPLE_CHANGED, rows.PeopleChanged(what))])
 
 
 def audit(event: Event) -> Iterator[Told]:
@@ -134,15 +129,15 @@ OWN: Final[dict[str, Source]] = {
     CONSENTS: connections,
 }
 """What an account hears of itself: of each pattern, the subject that ends with its id."""
-EVERYONES: Final[dict[str, Source]] = {BACKENDS: lists, SETTINGS: lists}
+PUBLIC: Final[dict[str, Source]] = {BACKENDS: lists, SETTINGS: lists}
 """What every account hears."""
 OPERATORS: Final[dict[str, Source]] = {
     HELD: held,
     SERVERS: servers,
     PINS: pins,
-    ACCOUNTS: account_of_someone,
-    GRANTS: rights_of_someone,
-    TOKENS: tokens_of_someone,
+    ACCOUNTS: people("account"),
+    GRANTS: people("rights"),
+    TOKENS: people("tokens"),
     AUDIT: audit,
     SETTINGS: settings,
 }

@@ -119,7 +119,7 @@ class Followed(Entity):
         self.reader.leave()
 
 
-class Own:
+class AccountStreams:
     """The streams of one account, guest or operator."""
 
     __slots__ = ("followers", "kept")
@@ -137,7 +137,7 @@ class EventStreams(Entity):
     most_each: int
     resume_seconds: float
     most_bytes: int
-    _own: dict[str, Own] = {}
+    _own: dict[str, AccountStreams] = {}
     _count: int = 0
     _stopping: bool = False
     told: Counter[str] = field(default_factory=Counter)
@@ -192,7 +192,7 @@ class EventStreams(Entity):
                 return found[0], found[1], b""
         self._make_room(own)
         if own is None:
-            own = self._own[who.id] = Own(self._budget, who.id)
+            own = self._own[who.id] = AccountStreams(self._budget, who.id)
         stream = Stream(listening=True, keeper=own.kept)
         follower = own.followers[stream] = Follower(who, self.bus, stream, self._note)
         self._count += 1
@@ -216,7 +216,7 @@ class EventStreams(Entity):
                 stream.end()
 
     def _resume(
-        self, own: Own, who: Following, last_event_id: str
+        self, own: AccountStreams, who: Following, last_event_id: str
     ) -> tuple[Follower, StreamReader] | None:
         try:
             stream, after = own.kept.resume(last_event_id)
@@ -233,7 +233,7 @@ class EventStreams(Entity):
             return None
         return follower, follower.attach(after)
 
-    def _make_room(self, own: Own | None) -> None:
+    def _make_room(self, own: AccountStreams | None) -> None:
         """Make room for one more stream, or refuse it."""
         each = 0 if own is None else len(own.followers)
         if own is not None and each >= self.most_each and not self._drop_unread(own):
@@ -249,7 +249,7 @@ class EventStreams(Entity):
                 retry_after=EVENTS_RETRY_SECONDS,
             )
 
-    def _drop_unread(self, own: Own) -> bool:
+    def _drop_unread(self, own: AccountStreams) -> bool:
         """Give up the oldest stream that is only kept for a client that may come back."""
         for stream, follower in own.followers.items():
             if stream.reader is None:

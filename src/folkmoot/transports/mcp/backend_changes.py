@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 from folkmoot.transports.limits import (
     MAX_RESOURCES_WATCHED,
     MAX_WATCHES_OF_ACCOUNT,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Event
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import Backend
-    from folkmoot.taskgroups import Aside
+    from folkmoot.taskgroups import BackgroundTasks
     from folkmoot.transports.mcp.subscribers import Subscriber, Subscribers
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -62,7 +62,7 @@ class Watches(Entity):
     _of: dict[Subscriber, dict[str, WatchedResource]] = {}
     _counts: Counter[str] = field(default_factory=Counter)
     """By account."""
-    _renewing: Aside | None = None
+    _renewing: BackgroundTasks | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._of.values()))
@@ -70,7 +70,7 @@ class Watches(Entity):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own what asks backends anew; on leaving, nothing is watched any more."""
-        async with aside() as self._renewing:
+        async with background_tasks() as self._renewing:
             try:
                 yield
             finally:
@@ -178,7 +178,7 @@ class ListChanges(Entity):
 
     def __post_init__(self) -> None:
         self.bus.listen(BACKENDS, self._lists_changed)
-        self.bus.listen(SETTINGS, self._everyones_changed)
+        self.bus.listen(SETTINGS, self._settings_changed)
         self.bus.listen(ACCOUNTS, self._rights_changed)
         self.bus.listen(GRANTS, self._grants_changed)
 
@@ -205,7 +205,7 @@ class ListChanges(Entity):
         self._granted.add(about(event))
         self._soon()
 
-    def _everyones_changed(self, _: Event) -> None:
+    def _settings_changed(self, _: Event) -> None:
         self._everyone = True
         self._soon()
 

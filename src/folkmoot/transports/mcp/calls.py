@@ -34,7 +34,7 @@ from folkmoot.mcp.wire import (
     STATELESS_VERSION,
     TOOLS_CALL,
 )
-from folkmoot.operations.arguments import shown
+from folkmoot.operations.arguments import truncated
 from folkmoot.operations.dispatch import CALLER, failure
 from folkmoot.pipeline import enveloped
 from folkmoot.taskgroups import Interruptible
@@ -307,10 +307,10 @@ class BackendCalls:
             catalogue.check_there(namespace)
         nearest = catalogue.nearest(name, self.rights_of(exchange))
         if nearest is None:
-            return e.UnknownTool(f"Unknown tool: {shown(name)}.")
+            return e.UnknownTool(f"Unknown tool: {truncated(name)}.")
         spelled = catalogue.names.spell(nearest, exchange.names)
         return e.UnknownTool(
-            f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled
+            f"Unknown tool: {truncated(name)}. Did you mean {spelled}?", nearest=spelled
         )
 
     def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
@@ -324,7 +324,7 @@ class BackendCalls:
         if namespace is not None:
             self.check(PROMPTS_GET, {"name": canonical_of(name, namespace)}, exchange)
             self.gateway.catalogue.check_there(namespace)
-        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {truncated(name)}.")
 
     def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
         uri = self.gateway.catalogue.canonical_uri(params["uri"])

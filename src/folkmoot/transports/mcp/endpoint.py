@@ -19,7 +19,7 @@ from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.operations.concealment import conceal_call
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import body_at_once, read_body, replaying
@@ -119,7 +119,7 @@ class McpEndpoint(Entity, kw_only=True):
             self.clock,
             idle_seconds=options.session_idle_seconds,
             most=options.max_sessions,
-            most_nobodys=options.max_anonymous_sessions,
+            max_anonymous=options.max_anonymous_sessions,
             most_bytes=options.max_session_bytes,
             most_of_one=self.sessions_per_account,
             on_end=self._parts.end_session,
@@ -164,10 +164,10 @@ class McpEndpoint(Entity, kw_only=True):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; on leaving, close every session and finish what follows deliveries."""
-        async with self._parts.running(), self._server.running(), aside() as beside:
-            beside.run(self._end_idle_sessions())
+        async with self._parts.running(), self._server.running(), background_tasks() as background:
+            background.run(self._end_idle_sessions())
             if self._arrivals.counts is not None:
-                beside.run(self._arrivals.counts.run())
+                background.run(self._arrivals.counts.run())
             if self.forwarding is None:
                 yield
             else:

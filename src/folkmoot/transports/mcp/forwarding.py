@@ -27,7 +27,7 @@ from folkmoot.mcp.client.target import usual_tls
 from folkmoot.mcp.client.url import HttpUrl
 from folkmoot.mcp.server.responses import leave_with, say
 from folkmoot.mcp.wire import EVENT_STREAM
-from folkmoot.taskgroups import Interruptible, aside
+from folkmoot.taskgroups import Interruptible, background_tasks
 from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
@@ -154,8 +154,8 @@ class Forwarding(Entity):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch the nodes that answer; on leaving, close the connections to them."""
-        async with aside() as beside:
-            beside.run(self._watch())
+        async with background_tasks() as background:
+            background.run(self._watch())
             yield
         self._closed = True
         for connections in self._nodes.values():

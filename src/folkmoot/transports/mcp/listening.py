@@ -11,7 +11,7 @@ from folkmoot.core.entity import Entity
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
-from folkmoot.taskgroups import aside
+from folkmoot.taskgroups import background_tasks
 from folkmoot.transports.limits import MAX_RESOURCES_WATCHED
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.resources import account_of
@@ -103,8 +103,8 @@ class SubscriptionListener(Entity):
                     subscriber.mark(INBOX)
                 subscriber.end()
 
-            async with aside() as beside:
-                beside.run(follow())
+            async with background_tasks() as background:
+                background.run(follow())
                 yield
 
     async def _watch_all(

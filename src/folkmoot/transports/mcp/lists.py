@@ -23,7 +23,7 @@ from folkmoot.transports.mcp.notices import INBOX
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.listing import Own
+    from folkmoot.gateway.listing import HubDefinitions
     from folkmoot.gateway.rights import HubRights
     from folkmoot.operations import ToolCatalogue
     from folkmoot.transports.mcp.arrivals import Exchange
@@ -75,7 +75,7 @@ def server_info(version: str) -> dict[str, Any]:
     return {"name": NAME, "title": TITLE, "version": version}
 
 
-def own_lists(catalogue: ToolCatalogue) -> Mapping[What, Own]:
+def own_lists(catalogue: ToolCatalogue) -> Mapping[What, HubDefinitions]:
     """The hub's own entries, by list."""
     return {
         "tools": lambda style, apps: catalogue.listing(style, app_only=apps),

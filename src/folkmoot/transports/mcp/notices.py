@@ -20,7 +20,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Missed
 from folkmoot.gateway.rights import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
-from folkmoot.operations.call import unless
+from folkmoot.operations.call import run_until
 from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class MailWatch:
 
     async def next(self, leaving: asyncio.Event) -> Notice | None:
         """Wait for the next notice; None when there will be none any more."""
-        while (event := await unless(leaving, self._next())) is not None:
+        while (event := await run_until(leaving, self._next())) is not None:
             if not await self._valid():
                 return None
             if (notice := notice_of(event)) is not None:

@@ -32,7 +32,7 @@ from folkmoot.mcp.wire import (
     TOOLS_CALL,
     members_of,
 )
-from folkmoot.operations.arguments import shown
+from folkmoot.operations.arguments import truncated
 from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL, FIND_TOOL, inner_call
@@ -325,7 +325,7 @@ class HubService(Entity, kw_only=True):
         answer = await self.backends.carry(asked, asked.params)
         if answer is not None:
             return answer
-        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {truncated(name)}.")
 
     async def _complete(self, asked: McpRequest) -> McpAnswer:
         """Completions of an argument, as far as a backend knows any."""

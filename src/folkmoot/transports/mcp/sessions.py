@@ -86,12 +86,12 @@ class Sessions(Entity):
     clock: Clock
     idle_seconds: float
     most: int = 10_000
-    most_nobodys: int = 1_000
+    max_anonymous: int = 1_000
     most_bytes: int = 10_000 * SESSION_BYTES
     most_of_one: int = 0
     on_end: Callable[[McpSession], None] = lambda _: None
     _sessions: OrderedDict[str, McpSession] = field(default_factory=OrderedDict)
-    _nobodys: Counter[str] = field(default_factory=Counter)
+    _anonymous: Counter[str] = field(default_factory=Counter)
     _strangers: OrderedDict[str, McpSession] = field(default_factory=OrderedDict)
     _of_user: Counter[str] = field(default_factory=Counter)
     changed: Callable[[str, int], None] | None = None
@@ -118,18 +118,18 @@ class Sessions(Entity):
     def keys(self) -> list[str]:
         """The keys of all counts."""
         users = [self.key_of(user_id, "") for user_id in self._of_user]
-        return [*users, *(self.key_of("", address) for address in self._nobodys)]
+        return [*users, *(self.key_of("", address) for address in self._anonymous)]
 
     def count(self, key: str) -> int:
         """How many sessions of a key are open here."""
         kind, _, who = key.partition(" ")
-        return (self._of_user if kind == "account" else self._nobodys)[who]
+        return (self._of_user if kind == "account" else self._anonymous)[who]
 
     def check_room(self, address: str, elsewhere: int = 0) -> None:
         """Refuse one more session without an account from an address that has many."""
-        if self._nobodys[address] + elsewhere >= self.most_nobodys:
+        if self._anonymous[address] + elsewhere >= self.max_anonymous:
             raise e.TooManySessions(
-                f"{self.most_nobodys} sessions without an account are open from your address; "
+                f"{self.max_anonymous} sessions without an account are open from your address; "
                 "close some, or connect with a token.",
                 setting="mcp.max_anonymous_sessions",
             )
@@ -155,7 +155,7 @@ class Sessions(Entity):
                 setting="mcp.max_session_bytes",
                 retry_after=SESSION_RETRY_SECONDS,
             )
-        return max(idle, key=lambda session: self._nobodys[session.address])
+        return max(idle, key=lambda session: self._anonymous[session.address])
 
     def is_over(self, user_id: str, elsewhere: int = 0) -> bool:
         """Whether a user has as many sessions as they may, with those at other nodes."""
@@ -244,7 +244,7 @@ class Sessions(Entity):
         self.on_end(session)
 
     def _count(self, session: McpSession, change: int) -> None:
-        for counts, key in ((self._nobodys, session.address), (self._of_user, session.user_id)):
+        for counts, key in ((self._anonymous, session.address), (self._of_user, session.user_id)):
             if key:
                 counts[key] += change
                 if not counts[key]:

@@ -173,7 +173,7 @@ class StoredSessions(Entity, kw_only=True):
         Nothing is stored of strangers' sessions: anyone can open them, as often as they like. Each
         state is stored after the one before it, also if whoever wanted that has left.
         """
-        said = self._ids.open(session.id) if is_somebodys(session) else None
+        said = self._ids.open(session.id) if has_account(session) else None
         if said is None or session.ended:
             return
         session.stored = True
@@ -240,7 +240,7 @@ class StoredSessions(Entity, kw_only=True):
                 self.homes.ended(session)
             if session.token_id:
                 await self._authentication.end(session.owner, session.credential_id)
-            needs_row = session.stored or (by_client and is_somebodys(session))
+            needs_row = session.stored or (by_client and has_account(session))
             said = self._ids.open(session.id) if needs_row else None
             if said is not None:
                 now, until = int(self.clock.now()), said.born + MAX_SESSION_SECONDS
@@ -315,7 +315,7 @@ class StoredSessions(Entity, kw_only=True):
         if self.homes is not None:
             await self.homes.take(session_id, said.boot_id, gone)
         session = self._begin(session_id, said.shown_hash, credential_id, principal, address, state)
-        session.stored, session.adopted = is_somebodys(session), True
+        session.stored, session.adopted = has_account(session), True
         return self.sessions.enter(session_id, shown_hash, shown_id), state.uris
 
     async def credential_of(self, session_id: str, shown_hash: str) -> str:
@@ -348,6 +348,6 @@ class StoredSessions(Entity, kw_only=True):
         return session
 
 
-def is_somebodys(session: McpSession) -> bool:
+def has_account(session: McpSession) -> bool:
     """Whether a session belongs to an account: by the token it was opened with, or made in it."""
     return bool(session.owner or session.token_id)

@@ -17,8 +17,8 @@ import msgspec
 
 from folkmoot.core.entity import Entity
 from folkmoot.mcp import wire
-from folkmoot.operations.call import unless
-from folkmoot.taskgroups import Aside, aside
+from folkmoot.operations.call import run_until
+from folkmoot.taskgroups import BackgroundTasks, background_tasks
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class StreamSubscriber(Subscriber):
     async def wait(self, leaving: asyncio.Event) -> list[str]:
         """Wait for what is to be told; nothing when there will be nothing any more."""
         if not self._pending:
-            await unless(leaving, self._news.wait())
+            await run_until(leaving, self._news.wait())
         self._news.clear()
         return self.drain()
 
@@ -163,12 +163,12 @@ class Subscribers(Entity):
     task_notice: TaskNotice
     _sessions: dict[str, SessionSubscriber] = {}
     _streams: set[StreamSubscriber] = set()
-    _tasks: Aside | None = None
+    _tasks: BackgroundTasks | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own the tasks that tell sessions; on leaving, end them."""
-        async with aside() as self._tasks:
+        async with background_tasks() as self._tasks:
             yield
 
     def meet(self, session: McpSession, principal: Principal) -> None:

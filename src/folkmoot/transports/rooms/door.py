@@ -47,11 +47,12 @@ FORMS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
     "epoch": _LABEL,
     "conn": _LABEL,
     "serve": (re.compile(r"[01]"), "0 or 1"),
+    "linger": (re.compile(r"[01]"), "0 or 1"),
 }
 """The other parameters, and what each must be."""
 
 
-class Wish(Struct, frozen=True):
+class JoinQuery(Struct, frozen=True):
     """Which room is wanted, and how much of it was seen before."""
 
     room: str
@@ -62,10 +63,12 @@ class Wish(Struct, frozen=True):
     conn: str | None = None
     """The client's own id of the connection, under which it may come back."""
     serve: bool = False
+    linger: bool = False
+    """Whether whoever comes back soon has never left, as when a page is reloaded."""
 
 
-def read_wish(query: Mapping[str, list[str]]) -> Wish:
-    """The wish in a query; parameters that nobody knows are not ours to judge."""
+def read_join_query(query: Mapping[str, list[str]]) -> JoinQuery:
+    """What a query asks for; parameters that nobody knows are not ours to judge."""
     rooms = {name for parameter in ROOM for name in query.get(parameter, ())}
     if len(rooms) > 1:
         raise e.QueryInvalid("room and topic name different rooms; name one.")
@@ -73,12 +76,13 @@ def read_wish(query: Mapping[str, list[str]]) -> Wish:
         raise e.QueryInvalid("Name the room, as in /ws?room=NAME.")
     given = {name: _value(name, query[name]) for name in FORMS if name in query}
     after = given.get("after")
-    return Wish(
+    return JoinQuery(
         room=rooms.pop(),
         after=None if after is None else int(after),
         epoch=given.get("epoch"),
         conn=given.get("conn"),
         serve=given.get("serve") == "1",
+        linger=given.get("linger") == "1",
     )
 
 
@@ -112,13 +116,13 @@ class RoomDoor(Entity):
     async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
         """Let a request in, or tell it why not; an own failure is told without its particulars."""
         try:
-            wish = read_wish(request.query)
+            query = read_join_query(request.query)
             token = read_token(request.scope, request.query.get("token", ()))
             secret = ""
             if self.browsers is not None:
                 secret = self.browsers.secret(request.scope, token, upgrade=True)
             async with asyncio.timeout(ENTER_SECONDS):
-                return await self._admit(wish, token, secret, request.scope)
+                return await self._admit(query, token, secret, request.scope)
         except TimeoutError:
             return TOO_LONG
         except e.FolkmootError as error:
@@ -127,38 +131,39 @@ class RoomDoor(Entity):
             logger.warning("nobody was let into a room", extra={"error": error.code})
             return Refusal(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
 
-    async def _admit(self, wish: Wish, token: str, secret: str, scope: Scope) -> Entrance:
+    async def _admit(self, query: JoinQuery, token: str, secret: str, scope: Scope) -> Entrance:
         if not token and not secret:
             raise e.AuthenticationRequired
         rooms, credential = self.rooms, None
         changes = rooms.changes
         if token.startswith(INVITATION):
             address = self.addresses.of(scope)
-            await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
+            await self._ask(NOBODY, ENTER_AS_GUEST, {"room": query.room, "token": token})
             async with self.limits.guessing(GUEST_LIMIT, address, e.InvitationInvalid):
-                visitor, credential = await rooms.exchange(wish.room, token)
+                visitor, credential = await rooms.exchange(query.room, token)
         elif secret:
             visitor = await rooms.authenticate_browser(secret)
         else:
             visitor = await rooms.authenticate(token)
         sign_in(scope, visitor.principal.account_id)
         for operation in CONNECTED:
-            await self._ask(visitor.principal, operation, {"room": wish.room})
-        room, role = await rooms.enter(visitor, wish.room)
+            await self._ask(visitor.principal, operation, {"room": query.room})
+        room, role = await rooms.enter(visitor, query.room)
 
         def enter(link: WebSocketConnection) -> RoomOutlet:
             # Again, since the hub may have denied it while it was held or the room was loaded.
-            rooms.check_connection(visitor, wish.room)
+            rooms.check_connection(visitor, query.room)
             outlet = RoomOutlet(link, room.left)
             outlet.listen(rooms.receiver(room, outlet, visitor))
             room.join(
                 outlet,
                 visitor,
                 role,
-                conn=wish.conn,
-                after=wish.after,
-                epoch=wish.epoch,
-                serve=wish.serve,
+                conn=query.conn,
+                after=query.after,
+                epoch=query.epoch,
+                serve=query.serve,
+                linger=query.linger,
                 credential=credential,
             )
             rooms.confirm(visitor, changes)

@@ -15,9 +15,8 @@ import { operates } from "../../session";
 import { Review } from "../servers/Changed";
 import { Decided } from "./Decided";
 import { AskedProposal } from "./AskedProposal";
-import { ASK_EVENTS, keeping, KINDS, RISK_WORDS } from "./asks";
+import { ASK_EVENTS, keeping, KINDS } from "./asks";
 
-import "../../design/asks.css";
 import "../../design/servers.css";
 
 /** Proxies on the hub's machine tell nobody what they hold: the hub has to ask them. */
@@ -28,7 +27,7 @@ export function Asks() {
   const decided = place.value.query.get("show") === "decided";
   return (
     <>
-      <PageHead title="Asks" lead="What waits for your decision, and what came of what you decided." />
+      <PageHead title="Decisions" lead="Decisions waiting for you, and how past ones turned out." />
       <div class="line" role="group" aria-label="Which">
         <Button pressed={!decided} onClick={() => setQuery({ show: null })}>
           Waiting
@@ -71,34 +70,26 @@ function Waiting() {
         </p>
       )}
       {shown?.length === 0 && (
-        <Empty title="Nothing waits for you.">
+        <Empty title="Nothing to decide.">
           <p>
             {operates.value
-              ? "Proposals in your rooms, held messages and changed tools appear here by themselves."
-              : "Proposals in your rooms that you may decide on appear here by themselves."}{" "}
-            <a href="/asks?show=decided">See what you decided</a>
+              ? "Proposals in your rooms, held messages and changed tools appear here."
+              : "Proposals in your rooms that you can decide on appear here."}{" "}
+            <a href="/decisions?show=decided">See past decisions</a>
           </p>
         </Empty>
       )}
       <h2 class="hidden">Waiting for you</h2>
       <ul class="asks" role="list" aria-label="Waiting for you">
         {shown?.map((it) => (
-          <li
-            key={it.id}
-            class={`ask ${it.risk}`}
-            onClickCapture={it.kind === "proposal" ? () => touch(it) : undefined}
-          >
-            <p class="risk">
-              <span class="tag">{RISK_WORDS[it.risk].label}</span>{" "}
-              <span class="small soft">{RISK_WORDS[it.risk].meaning}</span>
-            </p>
+          <li key={it.id} onClickCapture={it.kind === "proposal" ? () => touch(it) : undefined}>
             {it.proposal && <AskedProposal ask={it} proposal={it.proposal} />}
-            {it.held && <Held view={it.held} onDecided={list.reload} />}
-            {it.tool && <Review tool={it.tool} onDone={list.reload} />}
+            {it.held && <Held view={it.held} risk={it.risk} onDecided={list.reload} />}
+            {it.tool && <Review tool={it.tool} risk={it.risk} onDone={list.reload} />}
           </li>
         ))}
       </ul>
-      {!complete && <p class="small soft">So much is open that only what ends soonest is listed.</p>}
+      {!complete && <p class="small soft">There are more than can be listed. These end soonest.</p>}
       <Pager list={list} />
     </>
   );

@@ -9,14 +9,6 @@ export const KINDS = [
   { name: "tool", label: "Tools" },
 ] as const;
 
-export const RISK_WORDS: Record<hub.Ask["risk"], { label: string; meaning: string }> = {
-  destroys: { label: "May destroy", meaning: "It says that it may remove or overwrite something." },
-  unknown: { label: "Unknown", meaning: "It does not say what it does, so it may do anything." },
-  acts: { label: "Acts", meaning: "It does something that others may notice." },
-  changes: { label: "Changes", meaning: "It adds or changes something, and removes nothing." },
-  reads: { label: "Reads", meaning: "It says that it changes nothing." },
-};
-
 /** New items, and those of before that must stay, each at the place that it had. */
 export function keeping<T extends { id: string }>(
   before: readonly T[],

@@ -3,12 +3,13 @@ import { useRef, useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
 import { Button, Check, Choice } from "../../../components/parts";
+import { logTime } from "../../../text/time";
 import { attempt, send, usePages, withQuery } from "../../data";
 import { Empty } from "../../parts/Empty";
 import { PageHead } from "../../parts/PageHead";
 import { Progress } from "../../parts/Progress";
 import { type Column, PagedTable } from "../../parts/Table";
-import { count, counted, duration, Time } from "../../parts/Time";
+import { count, counted, duration } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
 import { SearchField } from "../people/People";
 
@@ -17,25 +18,87 @@ const EXPORTED_AT_ONCE = 500;
 /** What can be filtered by, as the query of the page and of the hub name it. */
 const FILTERS = ["by", "action", "server", "room", "about", "outcome", "text", "since", "until"] as const;
 type Filter = (typeof FILTERS)[number];
+const MORE: readonly Filter[] = ["server", "about", "since", "until"];
 
 const HANDLE = /^[a-z0-9_]+$/;
+const REQUEST = /^!?mcp\.request\.([a-z]+\/[a-z*]+):(.+)$/;
+const TOOL = "tools/call";
+/** What ids stand for, by how the action begins; whoever wants the id opens the line. */
+const KINDS: Record<string, string> = {
+  token: "a token that is gone",
+  browser: "a browser",
+  app: "an app",
+  passkey: "a passkey that is gone",
+  invite: "an invitation",
+};
+/** Actions that are about a person, by how they begin. */
+const OF_PEOPLE = new Set(["account", "hub", "capability", "participant"]);
 
 const COLUMNS: readonly Column<hub.AuditLine>[] = [
-  { head: "When", cell: (it) => <Time at={it.at} /> },
-  { head: "Action", cell: (it) => <code class="nowrap">{it.action}</code> },
   {
-    head: "By",
-    cell: (it) =>
-      HANDLE.test(it.by) && it.by !== "operator" ? (
-        <a href={pathTo("people", it.by)}>@{it.by}</a>
-      ) : (
-        <span class="nowrap">{it.by}</span>
-      ),
+    head: "When",
+    cell: (it) => (
+      <time class="small" dateTime={new Date(it.at * 1000).toISOString()}>
+        {logTime(it.at)}
+      </time>
+    ),
   },
-  { head: "About", cell: (it) => it.about },
+  { head: "By", cell: (it) => <Person handle={it.by} /> },
+  { head: "Action", cell: (it) => <code class="nowrap">{it.action}</code> },
+  { head: "About", cell: (it) => <About line={it} /> },
   { head: "Result", cell: (it) => <Outcome line={it} /> },
   { head: "More", cell: (it) => <More line={it} /> },
 ];
+
+function Person({ handle }: { handle: string }) {
+  if (!HANDLE.test(handle) || handle === "operator") return <span class="nowrap">{handle}</span>;
+  return <a href={pathTo("people", handle)}>@{handle}</a>;
+}
+
+/** What it is about, in words that people know. */
+export function About({ line: { about, action, name, detail, room } }: { line: hub.AuditLine }) {
+  const family = action.split(".")[0]!;
+  const of = detail?.["of"];
+  const whose = typeof of === "string" && (
+    <>
+      {" "}
+      of <Person handle={of} />
+    </>
+  );
+  if (family === "proposal") {
+    const kind = String(detail?.["kind"] ?? "").replace(/^mcp\.proposal\./, "");
+    return (
+      <span>
+        {kind ? requested(kind) : "a proposal"}
+        {room && (
+          <>
+            {" "}
+            in <a href={pathTo("rooms", room)}>{room}</a>
+          </>
+        )}
+      </span>
+    );
+  }
+  if (family in KINDS) {
+    return (
+      <span>
+        {name || KINDS[family]}
+        {whose}
+      </span>
+    );
+  }
+  if (OF_PEOPLE.has(family) && HANDLE.test(about)) return <Person handle={about} />;
+  const asked = REQUEST.exec(about);
+  return <span>{asked ? requested(`${asked[1]}:${asked[2]}`) : about}</span>;
+}
+
+/** `tools/call:files:read` as the tool, and other requests with their method. */
+function requested(kind: string): string {
+  const at = kind.indexOf(":");
+  if (at < 0) return kind;
+  const [method, what] = [kind.slice(0, at), kind.slice(at + 1)];
+  return method === TOOL ? what : `${method} ${what}`;
+}
 
 function Outcome({ line }: { line: hub.AuditLine }) {
   const took = line.seconds === undefined ? "" : `, ${duration(line.seconds)}`;
@@ -45,8 +108,8 @@ function Outcome({ line }: { line: hub.AuditLine }) {
 
 /** What else a line has: each member that is not in a column of its own. */
 function More({ line }: { line: hub.AuditLine }) {
-  const { detail, server, room, credential_id, request, id } = line;
-  const members = Object.entries({ ...detail, server, room, credential_id, request }).filter(
+  const { about, detail, server, room, credential_id, request, id } = line;
+  const members = Object.entries({ about, ...detail, server, room, credential_id, request }).filter(
     ([, value]) => value !== undefined && value !== null,
   );
   if (!members.length) return null;
@@ -68,7 +131,9 @@ function More({ line }: { line: hub.AuditLine }) {
 function firstWords(detail: Record<string, unknown> | undefined): string {
   const first = detail?.["detail"];
   if (typeof first !== "string") return "Details";
-  return first.length > 60 ? `${first.slice(0, 59)}…` : first;
+  const asked = REQUEST.exec(first);
+  const words = asked ? `${first.startsWith("!") ? "not " : ""}${requested(`${asked[1]}:${asked[2]}`)}` : first;
+  return words.length > 60 ? `${words.slice(0, 59)}…` : words;
 }
 
 export function Audit() {
@@ -108,11 +173,10 @@ export function Audit() {
         list={list}
         empty={
           filtered ? (
-            <Empty title="No lines fit.">Change the filters, or clear them.</Empty>
+            <Empty title="No matching lines.">Change the filters, or clear them.</Empty>
           ) : (
-            <Empty title="Nothing happened yet.">
-              What people and operators do is listed here, and kept for the days that the setting{" "}
-              <code>audit.keep_days</code> says.
+            <Empty title="Nothing here yet.">
+              What people and operators do is listed here.
             </Empty>
           )
         }
@@ -134,8 +198,6 @@ function Filters({ wanted }: { wanted: Record<Filter, string> }) {
     <div class="filters" role="search" aria-label="Audit log">
       {field("by", "Who", "ada, or operator")}
       {field("action", "Action", "account.*")}
-      {field("server", "Server")}
-      {field("about", "About")}
       {field("text", "Text")}
       <Choice
         label="Result"
@@ -150,8 +212,15 @@ function Filters({ wanted }: { wanted: Record<Filter, string> }) {
         ]}
         onChange={(it) => setQuery({ outcome: it })}
       />
-      <Moment label="From" value={wanted.since} onChange={(it) => setQuery({ since: it })} />
-      <Moment label="Until" value={wanted.until} onChange={(it) => setQuery({ until: it })} />
+      <details class="more-filters" open={MORE.some((name) => wanted[name])}>
+        <summary>More filters</summary>
+        <div class="filters">
+          {field("server", "Server")}
+          {field("about", "About")}
+          <Moment label="From" value={wanted.since} onChange={(it) => setQuery({ since: it })} />
+          <Moment label="Until" value={wanted.until} onChange={(it) => setQuery({ until: it })} />
+        </div>
+      </details>
     </div>
   );
 }

@@ -1,12 +1,16 @@
 /** `/`: what is new for the reader, what waits for them, and for operators how the hub is. */
 import type * as hub from "../../../api/schema";
+import { roomNews } from "../../../navigation/badges";
 import { displayName } from "../../../text/names";
 import { useLoad } from "../../data";
+import { askTitle, RiskTag } from "../../parts/Card";
+import { NewsBadges } from "../../parts/NewsBadges";
 import { PageHead, Section } from "../../parts/PageHead";
 import { Loaded } from "../../parts/Problem";
 import { count, counted, Time } from "../../parts/Time";
 import { pathTo } from "../../router";
 import { may, mayForSome, operates, who } from "../../session";
+import { Begin } from "./Begin";
 import { Hub } from "./Hub";
 
 const SHOWN = 6;
@@ -17,6 +21,7 @@ export function Home() {
     <>
       <PageHead title={`Hello, ${displayName(who.value?.display_name ?? "", handle)}`} />
       <div class="sections">
+        <Begin />
         {mayForSome("decide") && <Waiting />}
         {may("mail.read") && <Mail />}
         {mayForSome("rooms") && <Rooms />}
@@ -66,7 +71,7 @@ function Waiting() {
     "pins.changed",
   ]);
   return (
-    <Section title="Waiting for you" beside={<a href="/asks">All of it</a>}>
+    <Section title="Waiting for you" beside={<a href="/decisions">See all</a>}>
       <Loaded load={load}>
         {({ asks, count: all }) =>
           asks.length ? (
@@ -74,7 +79,10 @@ function Waiting() {
               <ul class="entries">
                 {asks.map((it) => (
                   <li key={it.id}>
-                    <a href="/asks">{it.what}</a>
+                    <span class="line">
+                      <a href="/decisions">{askTitle(it)}</a>
+                      <RiskTag risk={it.risk} />
+                    </span>
                     <span class="soft small">
                       {[it.by && `by ${it.by}`, it.room && `in ${it.room}`].filter(Boolean).join(", ")}{" "}
                       <Time at={Date.parse(it.since) / 1000} />
@@ -85,7 +93,7 @@ function Waiting() {
               {all > asks.length && <p class="soft">{count(all - asks.length)} more.</p>}
             </>
           ) : (
-            <p class="soft">Nothing waits for your decision.</p>
+            <p class="soft">Nothing to decide.</p>
           )
         }
       </Loaded>
@@ -103,19 +111,24 @@ function Rooms() {
     <Section title="Rooms" beside={<a href="/rooms">All rooms</a>}>
       <Loaded load={load}>
         {({ rooms }) => {
-          const own = rooms.filter((it) => it.role !== null);
-          const first = [...own].sort((one, other) => other.participants - one.participants).slice(0, SHOWN);
-          if (!first.length) {
-            return <p class="soft">You are in no room yet. Create one, or enter one that is open.</p>;
-          }
+          const here = new Map(rooms.filter((it) => it.role !== null).map((it) => [it.name, it.participants]));
+          const news = new Map(roomNews.value.map((it) => [it.room, it]));
+          const quiet = [...here.keys()].filter((name) => !news.has(name)).sort((one, other) => here.get(other)! - here.get(one)!);
+          const first = [...news.keys(), ...quiet].slice(0, SHOWN);
+          if (!first.length) return <p class="soft">You haven't joined any rooms yet.</p>;
           return (
             <ul class="entries">
-              {first.map((it) => (
-                <li key={it.name}>
-                  <a href={pathTo("rooms", it.name)}>{it.name}</a>
-                  <span class="soft small">
-                    {it.participants ? `${count(it.participants)} here now` : "nobody here now"}
+              {first.map((name) => (
+                <li key={name}>
+                  <span class="line">
+                    <a href={pathTo("rooms", name)}>{name}</a>
+                    <NewsBadges {...news.get(name)} />
                   </span>
+                  {here.has(name) && (
+                    <span class="soft small">
+                      {here.get(name) ? `${count(here.get(name)!)} here now` : "nobody here now"}
+                    </span>
+                  )}
                 </li>
               ))}
             </ul>

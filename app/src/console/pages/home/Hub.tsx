@@ -1,14 +1,16 @@
 /** How the hub is, for operators: what needs attention first, then what it uses. */
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
-import { Notice } from "../../../components/parts";
-import { useLoad } from "../../data";
+import { Button, Notice } from "../../../components/parts";
+import { attempt, say, useLoad } from "../../data";
 import { Section } from "../../parts/PageHead";
 import { Loaded } from "../../parts/Problem";
 import { Progress } from "../../parts/Progress";
 import { bytes, counted, duration } from "../../parts/Time";
 import { pathTo } from "../../router";
+import { follow } from "../servers/hub";
 
 /** Of a server that `/v1/servers` lists, what is looked at here. */
 interface Server {
@@ -22,6 +24,7 @@ const QUOTAS: Record<string, string> = {
   rooms: "Rooms",
   memory_rooms: "Rooms in memory",
 };
+const OLD = 7 * 86_400;
 const DOWN = new Set(["down", "broken"]);
 
 export function Hub() {
@@ -43,13 +46,40 @@ export function Hub() {
           </>
         )}
       </Loaded>
+      <Backups />
     </Section>
+  );
+}
+
+/** When the last backup was made, and a button for the next; a database that is no file has none. */
+function Backups() {
+  const load = useLoad<hub.KeptBackups>("/v1/backups");
+  const [busy, setBusy] = useState(false);
+  if (!load.data?.folder) return null;
+  const { last_at, folder } = load.data;
+  const back = async () => {
+    setBusy(true);
+    const done = await attempt(() => follow<hub.BackedUp>("/v1/backups", { body: {} }));
+    setBusy(false);
+    if (done) say(`Backed up ${bytes(done.size)} to ${folder}. Keep a copy elsewhere, and the master key apart from it.`);
+    await load.reload();
+  };
+  const age = last_at === null ? null : Date.now() / 1000 - last_at;
+  return (
+    <div class="line">
+      <p class={age === null || age > OLD ? "grow bad-text" : "grow"}>
+        {age === null ? "No backup yet." : age < 60 ? "Backed up just now." : `Last backup ${duration(age)} ago.`}
+      </p>
+      <Button disabled={busy} onClick={() => void back()}>
+        {busy ? "Backing up…" : "Back up now"}
+      </Button>
+    </div>
   );
 }
 
 function Servers({ all }: { all: Server[] }) {
   const down = all.filter((it) => DOWN.has(it.state));
-  if (!all.length) return <p class="soft">No servers are behind this hub.</p>;
+  if (!all.length) return <p class="soft">No servers yet.</p>;
   if (!down.length) return <p>{counted(all.length, "server")} behind the hub, none is down.</p>;
   return (
     <Notice tone="danger">

@@ -50,10 +50,11 @@ export function Invitations({ made }: { made: number }) {
       <h2 class="subtitle">Open invitations</h2>
       <PagedTable
         label="Open invitations"
+        compact
         columns={columns}
         rowKey={(it) => it.id}
         list={list}
-        empty={<Empty title="No invitation is open.">Those that nobody has used yet are listed here.</Empty>}
+        empty={<Empty title="No open invitations." />}
       />
     </section>
   );

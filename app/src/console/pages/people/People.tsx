@@ -11,6 +11,7 @@ import { PageHead } from "../../parts/PageHead";
 import { type Column, PagedTable } from "../../parts/Table";
 import { bytes, count, Time } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
+import { Groups } from "./Groups";
 import { Invitations } from "./Invitations";
 import { Rights } from "./Rights";
 
@@ -23,25 +24,15 @@ const COLUMNS: readonly Column<hub.PersonRow>[] = [
         {it.display_name && it.display_name !== it.handle && (
           <span class="soft"> {displayName(it.display_name, it.handle)}</span>
         )}
+        {it.account_type !== "person" && <> <span class="tag">{it.account_type}</span></>}
+        {it.operator_since !== null && <> <span class="tag">operator</span></>}
+        {it.suspended_at !== null && <> <span class="tag urgent">suspended</span></>}
       </span>
     ),
   },
-  {
-    head: "State",
-    cell: (it) =>
-      it.suspended_at === null ? (
-        "active"
-      ) : (
-        <span class="bad-text">
-          suspended <Time at={it.suspended_at} />
-        </span>
-      ),
-  },
-  { head: "Account", cell: (it) => it.account_type },
-  { head: "Since", cell: (it) => <Time at={it.created_at} /> },
+  { head: "Last seen", cell: (it) => <Time at={it.seen_at} /> },
   { head: "Rooms", number: true, cell: (it) => count(it.rooms) },
-  { head: "Mail", number: true, cell: (it) => bytes(it.mail_bytes) },
-  { head: "In rooms", number: true, cell: (it) => bytes(it.room_bytes) },
+  { head: "Stored", number: true, cell: (it) => bytes(it.mail_bytes + it.room_bytes) },
 ];
 
 export function People() {
@@ -85,20 +76,22 @@ export function People() {
       </div>
       <PagedTable
         label="People"
+        compact
         columns={COLUMNS}
         rowKey={(it) => it.handle}
         list={list}
         empty={
           text || suspended ? (
-            <Empty title="Nobody fits.">
+            <Empty title="No one matches.">
               <Button onClick={() => setQuery({ text: null, state: null })}>Show everyone</Button>
             </Empty>
           ) : (
-            <Empty title="Nobody has an account yet.">Invite someone, or add an account.</Empty>
+            <Empty title="No accounts yet.">Invite someone, or add an account.</Empty>
           )
         }
       />
       <Invitations made={invited} />
+      <Groups />
       <Rights />
     </>
   );

@@ -1,9 +1,9 @@
-/** `/people/HANDLE`: one account. What it is, uses and may do, what opens it, and its end. */
+/** `/people/HANDLE`: one account. What it is and uses, what it can do, what opens it, and its end. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
-import { Button, Field, Notice } from "../../../components/parts";
+import { Button, Choice, Field, Notice } from "../../../components/parts";
 import { displayName, plainHandle } from "../../../text/names";
 import { attempt, send, useLoad, withQuery } from "../../data";
 import type { PageProps } from "../../pages";
@@ -12,10 +12,12 @@ import { Empty } from "../../parts/Empty";
 import { PageHead, Section } from "../../parts/PageHead";
 import { Loaded, Problem } from "../../parts/Problem";
 import { Progress } from "../../parts/Progress";
-import { type Column, Table } from "../../parts/Table";
+import { type Column, Pager, Table } from "../../parts/Table";
 import { bytes, count, counted, Time } from "../../parts/Time";
-import { go } from "../../router";
+import { go, pathTo } from "../../router";
 import { who } from "../../session";
+import { Share, Why } from "../servers/Access";
+import { Allow, type Holder, useTools, WhichServer } from "../servers/Allow";
 import { origin, written } from "./Rights";
 
 const ON = ["people.changed"] as const;
@@ -47,16 +49,17 @@ export function Person({ params }: PageProps) {
         lead={person && person.display_name !== handle && displayName(person.display_name, handle)}
       >
         <a class="button" href={withQuery("/audit", { by: handle })}>
-          What they did
+          Activity by @{handle}
         </a>
         <a class="button" href={withQuery("/audit", { about: handle })}>
-          What was done about them
+          Changes to @{handle}
         </a>
+        {person && person.suspended_at === null && <Suspend handle={handle} reload={load.reload} />}
       </PageHead>
       <Loaded load={load}>
         {(it) => (
           <>
-            <State person={it} reload={load.reload} />
+            {it.suspended_at !== null && <Suspended person={it} reload={load.reload} />}
             <div class="sections">
               <Facts person={it} />
               <Use quotas={it.quotas} />
@@ -71,62 +74,61 @@ export function Person({ params }: PageProps) {
   );
 }
 
-function State({ person, reload }: { person: hub.PersonDetails; reload: () => Promise<void> }) {
+type Reload = () => Promise<void>;
+
+function useSuspending(handle: string, verb: "suspend" | "restore", reload: Reload) {
   const [reason, setReason] = useState("");
-  const { handle, suspended_at } = person;
-  const own = who.value?.handle === handle;
-  const set = async (verb: "suspend" | "restore") => {
+  const set = async () => {
     const path = `/v1/accounts/${encodeURIComponent(handle)}/${verb}`;
     const done = await attempt(
       () => send("POST", path, { reason: reason.trim() }),
       verb === "suspend" ? `Suspended @${handle}.` : `Restored @${handle}.`,
     );
-    if (done === undefined) return false;
-    setReason("");
-    await reload();
-    return true;
+    if (done !== undefined) await reload();
+    return done !== undefined;
   };
   const why = <Field label="Reason, for the audit log" value={reason} onInput={setReason} most={500} />;
-  if (suspended_at !== null) {
-    return (
-      <Notice tone="warning">
-        <div class="stack">
-          <p>
-            Suspended <Time at={suspended_at} />. Nobody can use the account; mail to it still
-            arrives.
-          </p>
-          <Confirm
-            label="Restore"
-            danger={false}
-            question={`Let @${handle} use the account again?`}
-            onConfirm={() => set("restore")}
-          >
-            {why}
-          </Confirm>
-        </div>
-      </Notice>
-    );
-  }
+  return { set, why };
+}
+
+function Suspended({ person: { handle, suspended_at }, reload }: { person: hub.PersonDetails; reload: Reload }) {
+  const { set, why } = useSuspending(handle, "restore", reload);
   return (
-    <div>
-      <Confirm
-        label="Suspend"
-        question={
-          own
-            ? "This is your own account: you will be signed out at once, here too."
-            : `@${handle} is signed out everywhere at once, until the account is restored. Nothing is deleted.`
-        }
-        onConfirm={() => set("suspend")}
-      >
-        {why}
-      </Confirm>
-    </div>
+    <Notice tone="warning">
+      <div class="line">
+        <p class="grow">
+          Suspended <Time at={suspended_at} />. Nobody can use the account; mail to it still arrives.
+        </p>
+        <Confirm label="Restore" danger={false} question={`Let @${handle} use the account again?`} onConfirm={set}>
+          {why}
+        </Confirm>
+      </div>
+    </Notice>
+  );
+}
+
+function Suspend({ handle, reload }: { handle: string; reload: Reload }) {
+  const { set, why } = useSuspending(handle, "suspend", reload);
+  const own = who.value?.handle === handle;
+  return (
+    <Confirm
+      label="Suspend"
+      question={
+        own
+          ? "This is your own account. You will be signed out at once, here too."
+          : `@${handle} is signed out everywhere at once, until you restore the account. Nothing is deleted.`
+      }
+      onConfirm={set}
+    >
+      {why}
+    </Confirm>
   );
 }
 
 function Facts({ person }: { person: hub.PersonDetails }) {
   const facts: [string, ComponentChildren][] = [
     ["Account", person.account_type],
+    ["Last seen", <Time at={person.seen_at} />],
     ["Since", <Time at={person.created_at} />],
     ["Rooms", count(person.rooms)],
     ["Profile", PRIVACY[person.privacy] ?? person.privacy],
@@ -159,7 +161,7 @@ const QUOTAS: Record<string, [string, (value: number) => string]> = {
 
 function Use({ quotas }: { quotas: Record<string, hub.Use> }) {
   return (
-    <Section title="Use" hint="Of the account's quotas, which the settings file sets for everyone.">
+    <Section title="Use" hint="Usage against this account's limits.">
       {Object.entries(quotas).map(([name, { used, limit }]) => {
         const [label, shown] = QUOTAS[name] ?? [name, count];
         const text = limit ? `${shown(used)} of ${shown(limit)}` : `${shown(used)}, no limit`;
@@ -176,14 +178,14 @@ function Use({ quotas }: { quotas: Record<string, hub.Use> }) {
 }
 
 const CAPABILITIES: readonly Column<hub.HeldCapability>[] = [
-  { head: "Capability", cell: (it) => <code>{written(it)}</code> },
+  { head: "Pattern", cell: (it) => <code>{written(it)}</code> },
   { head: "Why", cell: origin },
   { head: "Since", cell: (it) => <Time at={it.at} never="" /> },
 ];
 
 const keyOf = (it: hub.HeldCapability) => `${it.origin} ${it.name} ${written(it)}`;
 
-function RightsOf({ handle }: { handle: string }) {
+function Patterns({ handle }: { handle: string }) {
   const path = `/v1/people/${encodeURIComponent(handle)}/grants`;
   const load = useLoad<hub.Person>(path, ON);
   const [pattern, setPattern] = useState("");
@@ -222,10 +224,7 @@ function RightsOf({ handle }: { handle: string }) {
     },
   ];
   return (
-    <Section
-      title="Rights"
-      hint="What the account may do at the hub and its servers, and why. Rights of a group are changed in the settings file."
-    >
+    <div class="stack">
       <Loaded load={load}>
         {({ held }) => {
           const own = held.filter((it) => it.origin !== "default");
@@ -233,15 +232,15 @@ function RightsOf({ handle }: { handle: string }) {
           return (
             <>
               {own.length ? (
-                <Table label="Rights" columns={columns} rows={own} rowKey={keyOf} />
+                <Table label="Patterns" columns={columns} rows={own} rowKey={keyOf} />
               ) : (
-                <Empty title="Nothing beyond what every account may do." />
+                <p class="soft">Nothing beyond what every account can do.</p>
               )}
               {rest > 0 && (
                 <details>
-                  <summary>{counted(rest, "right")} that every account has</summary>
+                  <summary>{counted(rest, "pattern")} that every account has</summary>
                   <Table
-                    label="Rights of every account"
+                    label="Patterns of every account"
                     columns={CAPABILITIES.slice(0, 1)}
                     rows={held.filter((it) => it.origin === "default")}
                     rowKey={keyOf}
@@ -254,12 +253,12 @@ function RightsOf({ handle }: { handle: string }) {
       </Loaded>
       <div class="inline">
         <Field
-          label="Grant a server, some of its tools, or !msg/send to deny something"
+          label="Allow a pattern; ! denies it"
           value={pattern}
           onInput={setPattern}
           onEnter={() => void grant()}
           most={1000}
-          placeholder="files:read_*"
+          placeholder="files:read_* or !msg/send"
         />
         <Button disabled={!pattern.trim()} onClick={() => void grant()}>
           Grant
@@ -270,7 +269,78 @@ function RightsOf({ handle }: { handle: string }) {
           {it}
         </Notice>
       ))}
+    </div>
+  );
+}
+
+/** What someone can use of the servers, in sentences; patterns are for those who want them. */
+function RightsOf({ handle }: { handle: string }) {
+  const load = useLoad<hub.AccessOf>(`/v1/people/${encodeURIComponent(handle)}/access`, [
+    ...ON,
+    "settings.changed",
+    "tools.changed",
+  ]);
+  const [advanced, setAdvanced] = useState(false);
+  const holder: Holder = { kind: "people", name: handle };
+  return (
+    <Section
+      title={`What @${handle} can use`}
+      beside={<Allow holder={holder} onDone={load.reload} />}
+    >
+      <Loaded load={load}>
+        {({ servers }) => {
+          const own = servers.filter((it) => it.access.reasons.length);
+          if (!own.length) return <p class="soft">No servers yet.</p>;
+          return (
+            <ul class="access">
+              {own.map((it) => (
+                <Share
+                  key={it.namespace}
+                  holder={holder}
+                  who={<a href={pathTo("servers", it.namespace)}>{it.namespace}:</a>}
+                  what={it.namespace}
+                  tools={it.tools}
+                  access={it.access}
+                  onDone={load.reload}
+                />
+              ))}
+            </ul>
+          );
+        }}
+      </Loaded>
+      <AskWhich handle={handle} onDone={load.reload} />
+      <details onToggle={(event) => setAdvanced(event.currentTarget.open)}>
+        <summary>Advanced: patterns</summary>
+        {advanced && <Patterns handle={handle} />}
+      </details>
     </Section>
+  );
+}
+
+/** Can they call this tool? */
+function AskWhich({ handle, onDone }: { handle: string; onDone: () => unknown }) {
+  const [server, setServer] = useState("");
+  const [tool, setTool] = useState("");
+  const tools = useTools(server);
+  return (
+    <details>
+      <summary>Can @{handle} call a tool?</summary>
+      <div class="stack">
+        <div class="filters">
+          <WhichServer server={server} onChange={(it) => (setServer(it), setTool(""))} />
+          {server && (
+            <Choice
+              label="Tool"
+              value={tool}
+              options={[["", "Choose one"], ...(tools.items ?? []).map(({ name }) => [name, name] as const)]}
+              onChange={setTool}
+            />
+          )}
+        </div>
+        {server && <Pager list={tools} />}
+        {tool && <Why key={tool} handle={handle} tool={tool} onDone={onDone} />}
+      </div>
+    </details>
   );
 }
 
@@ -315,7 +385,7 @@ function CredentialsOf({ handle }: { handle: string }) {
     },
   ];
   return (
-    <Section title="Tokens and browsers" hint="What opens the account. The secrets are shown to nobody.">
+    <Section title="Tokens and browsers" hint="Tokens and signed-in browsers. Secrets are never shown.">
       <Loaded load={load}>
         {({ credentials }) =>
           credentials.length ? (
@@ -350,15 +420,17 @@ function Removal({ handle }: { handle: string }) {
       title="Remove the account"
       hint="Deletes the account and all its mail for good. Messages in rooms stay, and older backups still have the mail."
     >
-      <Confirm
-        label="Remove"
-        question={`Delete @${handle} and all their mail? This cannot be undone.`}
-        ready={plainHandle(typed) === handle}
-        onConfirm={remove}
-      >
-        <Field label={`Type ${handle} to confirm`} value={typed} onInput={setTyped} most={21} />
-        <Field label="Reason, for the audit log" value={reason} onInput={setReason} most={500} />
-      </Confirm>
+      <div>
+        <Confirm
+          label="Remove"
+          question={`Delete @${handle} and all their mail? This cannot be undone.`}
+          ready={plainHandle(typed) === handle}
+          onConfirm={remove}
+        >
+          <Field label={`Type ${handle} to confirm`} value={typed} onInput={setTyped} most={21} />
+          <Field label="Reason, for the audit log" value={reason} onInput={setReason} most={500} />
+        </Confirm>
+      </div>
     </Section>
   );
 }

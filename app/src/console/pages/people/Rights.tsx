@@ -1,4 +1,4 @@
-/** Who may do more than everyone, and what everyone may do. */
+/** Who can do more than everyone, and what everyone can do. */
 import type * as hub from "../../../api/schema";
 import { useLoad, usePages } from "../../data";
 import { Empty } from "../../parts/Empty";
@@ -22,8 +22,8 @@ const COLUMNS: readonly Column<hub.GrantRow>[] = [
       ),
   },
   { head: "Groups", cell: (it) => it.groups.join(", ") || <span class="soft">none</span> },
-  { head: "In settings", number: true, cell: (it) => count(it.settings) },
-  { head: "Granted", number: true, cell: (it) => count(it.granted) },
+  { head: "In the settings file", number: true, cell: (it) => count(it.settings) },
+  { head: "Allowed here", number: true, cell: (it) => count(it.granted) },
 ];
 
 export function Rights() {
@@ -36,18 +36,19 @@ export function Rights() {
   const everyone = useLoad<hub.Overview>("/v1/grants", ["settings.changed"]);
   return (
     <Section
-      title="Rights beyond the defaults"
-      hint="Groups, and what the settings file says of a handle, are changed there. What was granted is changed on the page of each person."
+      title="Permissions beyond the default"
+      hint="Change them on a person's page, or on a server's."
     >
       <PagedTable
-        label="Rights beyond the defaults"
+        label="Permissions beyond the default"
+        compact
         columns={COLUMNS}
         rowKey={(it) => it.handle}
         list={list}
-        empty={<Empty title="Nobody may do more than everyone." />}
+        empty={<Empty title="No one has extra permissions." />}
       />
       <details>
-        <summary>What everyone may do</summary>
+        <summary>What everyone can do, as patterns</summary>
         <Loaded load={everyone}>
           {(data) =>
             data.everyone.length ? (
@@ -77,15 +78,15 @@ export function written({ capability }: hub.HeldCapability): string {
 export function origin({ origin: from, name }: hub.HeldCapability): string {
   switch (from) {
     case "default":
-      return "as every account has it";
+      return "every account has it";
     case "everyone":
-      return `because ${name} is for everyone`;
+      return `${name} is open to everyone`;
     case "group":
-      return `by the group ${name}`;
+      return `the group ${name}`;
     case "settings":
-      return "by the settings file";
+      return "the settings file";
     case "granted":
-      return "granted here";
+      return "allowed by an operator";
     default:
       return from;
   }

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useId, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../../../api/call";
+import type { AwayMember } from "../../../api/schema";
 import { Button, Check } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
 import { allows } from "./capabilities";
@@ -15,11 +16,13 @@ const MOST_MENTIONED = 64;
 
 interface Props {
   stream: RoomStream;
+  /** Members who are not here: they can be mentioned too. */
+  away: readonly AwayMember[];
   answers: Envelope | null;
   onAnswered: () => void;
 }
 
-export function Composer({ stream, answers, onAnswered }: Props) {
+export function Composer({ stream, away, answers, onAnswered }: Props) {
   const [text, setText] = useState("");
   const [markdown, setMarkdown] = useState(true);
   const [busy, setBusy] = useState(false);
@@ -35,12 +38,12 @@ export function Composer({ stream, answers, onAnswered }: Props) {
   const you = stream.you.value;
   if (!you) return null;
   if (you.paused !== undefined) {
-    return <p class="composer notice warning">You are paused: you may answer what you were asked, and begin nothing.</p>;
+    return <p class="composer notice warning">You're paused: you can answer requests, but not write.</p>;
   }
   if (!allows(stream.capabilities, KIND) && !allows(stream.capabilities, "chat.message")) {
-    return <p class="composer notice">You may read here, and not write.</p>;
+    return <p class="composer notice">This room is read-only for you.</p>;
   }
-  const known = [...stream.present.value.keys()].filter((name) => name !== you.id);
+  const known = [...stream.present.value.keys(), ...away.map((it) => it.id)].filter((name) => name !== you.id);
   const names =
     typed === null
       ? []
@@ -157,6 +160,7 @@ export function Composer({ stream, answers, onAnswered }: Props) {
               }}
             >
               @{name}
+              {!stream.present.value.has(name) && <span class="small soft"> away</span>}
             </li>
           ))}
         </ul>
@@ -168,7 +172,7 @@ export function Composer({ stream, answers, onAnswered }: Props) {
         <Check checked={markdown} onChange={setMarkdown}>
           Markdown
         </Check>
-        {waiting && <span class="small soft">It is sent when the connection is back.</span>}
+        {waiting && <span class="small soft">Sends when the connection is back.</span>}
         {error && (
           <span class="small error" role="alert">
             {error}

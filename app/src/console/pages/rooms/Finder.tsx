@@ -1,87 +1,106 @@
-/** Filters over the history, and ways to a place in it. */
-import { useState } from "preact/hooks";
+/** One row above the messages: search, filters, and ways to a place in the history. */
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
-import { Button, Choice, Field } from "../../../components/parts";
+import { Button, Icon } from "../../../components/parts";
 import { type Filter, type Group, isFiltering, NO_FILTER } from "./envelope";
 import type { RoomStream } from "./stream";
 
 const KINDS = [
-  ["", "Everything"],
+  ["", "Any kind"],
   ["chat", "Chat"],
   ["proposal", "Proposals"],
-  ["request", "Requests"],
+  ["request", "Calls"],
   ["response", "Answers"],
-  ["progress", "Progress"],
   ["reasoning", "Reasoning"],
   ["presence", "Coming and going"],
-  ["rights", "Rights and people"],
   ["other", "Other"],
 ] as const satisfies readonly (readonly [Group | "", string])[];
 
-export function Finder({ stream, onFilter }: { stream: RoomStream; onFilter: (filter: Filter) => void }) {
-  const [filter, setFilter] = useState(stream.filter.value);
-  const [to, setTo] = useState("");
-  const [time, setTime] = useState("");
-  const change = (changed: Partial<Filter>) => setFilter((was) => ({ ...was, ...changed }));
-  const apply = () => onFilter(filter);
-  const jump = () => {
-    const seq = Number(to.replace(/^#/, ""));
-    if (!Number.isSafeInteger(seq) || seq < 1) return;
-    void stream.jump(seq);
+interface Props {
+  stream: RoomStream;
+  onFilter: (filter: Filter) => void;
+  onClose: () => void;
+}
+
+export function Finder({ stream, onFilter, onClose }: Props) {
+  const applied = stream.filter.value;
+  const [filter, setFilter] = useState(applied);
+  const field = useRef<HTMLInputElement>(null);
+  const id = useId();
+  useEffect(() => setFilter(applied), [applied]);
+  useEffect(() => field.current?.focus(), []);
+  const change = (changed: Partial<Filter>, now = false) => {
+    const next = { ...filter, ...changed };
+    setFilter(next);
+    if (now) onFilter(next);
   };
-  const jumpToTime = () => {
-    const moment = new Date(time).getTime() / 1000;
-    if (Number.isFinite(moment)) void stream.jumpToTime(moment);
+  const apply = () => {
+    const number = /^#([0-9]{1,15})$/.exec(filter.text.trim())?.[1];
+    if (!number) return onFilter({ ...filter, text: filter.text.trim() });
+    setFilter(NO_FILTER);
+    void stream.jump(Number(number));
   };
   return (
-    <div class="finder" role="search" aria-label="Find in this room">
-      <div class="filters">
-        <Choice label="Kind" value={filter.group} options={KINDS} onChange={(group) => change({ group })} />
-        <Field
-          label="Person"
-          value={filter.person}
-          most={64}
-          onInput={(person) => change({ person: person.replace(/^@/, "").toLowerCase() })}
-          onEnter={apply}
-        />
-        <Field label="Text" value={filter.text} most={200} onInput={(text) => change({ text })} onEnter={apply} />
-        <Field label="Thread" value={filter.thread} most={128} onInput={(thread) => change({ thread })} onEnter={apply} />
-        <div class="line">
-          <Button kind="primary" onClick={apply}>
-            Filter
-          </Button>
-          {isFiltering(stream.filter.value) && (
-            <Button
-              onClick={() => {
-                setFilter(NO_FILTER);
-                onFilter(NO_FILTER);
-              }}
-            >
-              Show all
-            </Button>
-          )}
-        </div>
-      </div>
-      <div class="filters">
-        <Field label="Message number" value={to} most={16} onInput={setTo} onEnter={jump} />
-        <Button disabled={!to} onClick={jump}>
-          Go to number
-        </Button>
-        <div class="field">
-          <label for="jump-time">Time</label>
-          <input
-            id="jump-time"
-            class="input"
-            type="datetime-local"
-            step="1"
-            value={time}
-            onInput={(event) => setTime(event.currentTarget.value)}
-          />
-        </div>
-        <Button disabled={!time} onClick={jumpToTime}>
-          Go to time
-        </Button>
-      </div>
-    </div>
+    <form
+      class="finder"
+      role="search"
+      aria-label="Find in this room"
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply();
+      }}
+      onKeyDown={(event) => event.key === "Escape" && onClose()}
+    >
+      <input
+        class="input finder-text"
+        type="search"
+        aria-label="Text"
+        placeholder="Search or #41"
+        maxLength={200}
+        value={filter.text}
+        ref={field}
+        onInput={(event) => change({ text: event.currentTarget.value })}
+      />
+      <button type="submit" class="button" aria-label="Search">
+        <Icon name="search" />
+      </button>
+      <select
+        class="input finder-kind"
+        aria-label="Kind"
+        value={filter.group}
+        onChange={(event) => change({ group: event.currentTarget.value as Group | "" }, true)}
+      >
+        {KINDS.map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+      <input
+        class="input finder-person"
+        aria-label="Person"
+        placeholder="From"
+        list={`${id}-people`}
+        maxLength={64}
+        value={filter.person}
+        onInput={(event) => change({ person: event.currentTarget.value.replace(/^@/, "").toLowerCase() })}
+        onChange={apply}
+      />
+      <datalist id={`${id}-people`}>
+        {[...stream.present.value.keys()].slice(0, 50).map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      <input
+        class="input finder-day"
+        type="date"
+        aria-label="Go to a day"
+        onChange={(event) => {
+          const moment = new Date(`${event.currentTarget.value}T00:00`).getTime() / 1000;
+          if (Number.isFinite(moment)) void stream.jumpToTime(moment);
+        }}
+      />
+      {isFiltering(applied) && <Button onClick={() => onFilter(NO_FILTER)}>Show all</Button>}
+    </form>
   );
 }

@@ -6,7 +6,9 @@ import { dayTitle, sameDay } from "../../../text/time";
 import { Empty } from "../../parts/Empty";
 import { Problem } from "../../parts/Problem";
 import { counted } from "../../parts/Time";
-import { type Envelope, isFiltering, seconds } from "./envelope";
+import { type Envelope, isCancellation, isFiltering, seconds } from "./envelope";
+import { Folded } from "./Folded";
+import { joined } from "./folding";
 import { Row } from "./Row";
 import type { RoomStream } from "./stream";
 
@@ -62,7 +64,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
       if (still) frame.scrollTop += still.getBoundingClientRect().top - anchor.top;
     }
     if (!target) shownTarget.current = 0;
-  }, [messages, target]);
+  }, [messages, stream.folds.value, target]);
 
   // Rows that grow, as when an answer comes, must not push the end away.
   useEffect(() => {
@@ -100,9 +102,42 @@ function Window({ stream, onAnswer, onThread }: Props) {
     if (box.current) toBottom(box.current);
   };
 
-  const { exchanges, thinking, within } = stream.pairs.value;
+  const { exchanges, fulfilments, thinking, within } = stream.pairs.value;
   const me = stream.you.value?.id ?? "";
   let day = 0;
+  // A cancellation is seen on its request; one without is of something that nobody reads.
+  const visible = messages.filter((each) => filtering || !(within.has(each.id) || isCancellation(each)));
+  const folds = joined(stream.folds.value, visible);
+  let place = 0;
+  /** What is folded before a message. */
+  const foldedBefore = (seq: number) => {
+    for (; place < folds.length && folds[place]!.first < seq; place++) {
+      const fold = folds[place]!;
+      rows.push(<Folded key={`f${fold.first}`} stream={stream} fold={fold} target={target} me={me} />);
+    }
+  };
+  const rows: preact.JSX.Element[] = [];
+  for (const message of visible) {
+    foldedBefore(message.seq);
+    const at = seconds(message.ts);
+    const newDay = !sameDay(at, day) ? dayTitle(at) : "";
+    day = at;
+    rows.push(
+      <Row
+        key={message.seq}
+        stream={stream}
+        message={message}
+        me={me}
+        day={newDay}
+        marked={message.seq === target}
+        exchange={exchanges.get(message.id) ?? fulfilments.get(message.id)}
+        thinking={thinking.get(message.id)}
+        onAnswer={onAnswer}
+        onThread={onThread}
+      />,
+    );
+  }
+  foldedBefore(Infinity);
   return (
     <div class="stream-frame">
       <div class="stream" ref={box} onScroll={onScroll} role="region" aria-label="Messages" tabIndex={0}>
@@ -114,30 +149,11 @@ function Window({ stream, onAnswer, onThread }: Props) {
         )}
         <Earlier stream={stream} filtering={filtering} />
         <ol class="messages" ref={list} aria-busy={stream.loading.value}>
-          {messages.map((message) => {
-            if (within.has(message.id) && !filtering) return null;
-            const at = seconds(message.ts);
-            const newDay = !sameDay(at, day) ? dayTitle(at) : "";
-            day = at;
-            return (
-              <Row
-                key={message.seq}
-                stream={stream}
-                message={message}
-                me={me}
-                day={newDay}
-                marked={message.seq === target}
-                exchange={exchanges.get(message.id)}
-                thinking={thinking.get(message.id)}
-                onAnswer={onAnswer}
-                onThread={onThread}
-              />
-            );
-          })}
+          {rows}
         </ol>
-        {!messages.length && !stream.loading.value && (
-          <Empty title={filtering ? "Nothing that was looked at fits the filter." : "Nothing was said here yet."}>
-            {filtering ? "Look further back, or ask for less." : "Write the first message."}
+        {!messages.length && !folds.length && !stream.loading.value && (
+          <Empty title={filtering ? "No messages found." : "No messages yet."}>
+            {filtering ? "Look further back, or search for something else." : "Write the first one."}
           </Empty>
         )}
       </div>
@@ -155,7 +171,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
 function Earlier({ stream, filtering }: { stream: RoomStream; filtering: boolean }) {
   const busy = stream.loading.value;
   if (!stream.hasOlder.value) {
-    return stream.messages.value.length ? <p class="small soft centered">This is where the history begins.</p> : null;
+    return stream.messages.value.length || stream.folds.value.length ? <p class="small soft centered">This is the beginning of the room.</p> : null;
   }
   return (
     <div class="line centered">

@@ -16,7 +16,13 @@ import type { RoomStream } from "./stream";
 
 const TYPES: Record<string, string> = { person: "person", agent: "agent", guest: "guest", backend: "server of the hub" };
 
-export function People({ stream, room }: { stream: RoomStream; room: hub.Room }) {
+interface Props {
+  stream: RoomStream;
+  room: hub.Room;
+  away: readonly hub.AwayMember[];
+}
+
+export function People({ stream, room, away }: Props) {
   const base = `/v1${pathTo("rooms", stream.name)}`;
   const list = usePages<hub.ParticipantPage, hub.Participant>(`${base}/participants?limit=50`, {
     items: (page) => page.participants,
@@ -46,9 +52,28 @@ export function People({ stream, room }: { stream: RoomStream; room: hub.Room })
         ))}
       </ul>
       <Pager list={list} />
+      {away.length > 0 && (
+        <>
+          <h2 class="subtitle">Away</h2>
+          <ul class="people" aria-label="Members who are away">
+            {away.map((each) => (
+              <Person
+                key={each.id}
+                participant={{ ...each, offers_tools: false }}
+                you={you?.id === each.id}
+                stream={stream}
+                room={room}
+                rights={rights.data}
+                can={can}
+                onChanged={() => void rights.reload()}
+              />
+            ))}
+          </ul>
+        </>
+      )}
       {you && (
-        <section class="stack" aria-label="What you may do">
-          <h2 class="subtitle">You may</h2>
+        <section class="stack" aria-label="What you can do">
+          <h2 class="subtitle">You can</h2>
           <Words held={you.capabilities} />
         </section>
       )}
@@ -102,7 +127,7 @@ function Person({ participant, you, stream, room, rights, can, onChanged }: Pers
         </summary>
         {open && (
           <div class="stack person">
-            <p class="small soft">{`As ${role}, ${you ? "you" : id} may:`}</p>
+            <p class="small soft">{`As ${role}, ${you ? "you" : id} can:`}</p>
             <Words held={byRole as Capability[]} />
             {bySettings.length > 0 && (
               <>
@@ -144,7 +169,7 @@ function Grant({ base, to, onChanged }: { base: string; to: string; onChanged: (
   const given = patterns.split(/[\s,]+/).filter(Boolean);
   const grant = async () => {
     const body = { recipient: to, capabilities: given, ...(reason.trim() ? { reason: reason.trim() } : {}) };
-    const done = await attempt(() => send("POST", `${base}/grants`, body), `${to} may do that from now on.`);
+    const done = await attempt(() => send("POST", `${base}/grants`, body), `${to} can do that now.`);
     if (done === undefined) return false;
     setPatterns("");
     setReason("");
@@ -156,7 +181,7 @@ function Grant({ base, to, onChanged }: { base: string; to: string; onChanged: (
       label="Grant…"
       verb="Grant"
       danger={false}
-      question={`What may ${to} do in addition?`}
+      question={`What else can ${to} do?`}
       ready={given.length > 0}
       onConfirm={grant}
     >
@@ -231,7 +256,7 @@ function Invite({ base }: { base: string }) {
         error={error || undefined}
         onInput={setName}
         onEnter={() => void invite()}
-        hint={guest ? "A guest needs no account, and may chat." : "They may enter from now on. Tell them."}
+        hint={guest ? "A guest needs no account, and can chat." : "They are notified, and can enter at once."}
       />
       <div>
         <Button disabled={busy || !name.trim()} onClick={() => void invite()}>
@@ -240,7 +265,7 @@ function Invite({ base }: { base: string }) {
       </div>
       {made && (
         <div class="notice good stack" role="status">
-          <p>{made.token ? `Give the link to ${made.name} only: whoever opens it first enters, once. A program enters with the token. Neither is shown again.` : `@${made.name} may enter now.`}</p>
+          <p>{made.token ? `Give the link to ${made.name} only: whoever opens it first enters, once. A program enters with the token. Neither is shown again.` : `@${made.name} has been invited.`}</p>
           {made.token && (
             <CopyText
               label="The guest's link"

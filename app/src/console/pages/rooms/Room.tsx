@@ -18,6 +18,7 @@ import { askedFor, type Envelope, type Filter, type Group, isFiltering } from ".
 import { Finder } from "./Finder";
 import { Messages } from "./Messages";
 import { People } from "./People";
+import { useMarkRead } from "./reading";
 import { Settings } from "./Settings";
 import { RoomStream } from "./stream";
 import { Tools } from "./Tools";
@@ -32,8 +33,8 @@ export function Room({ params }: PageProps) {
     return (
       <>
         <PageHead title={name} />
-        <Empty title="There is no such room, or it is not for you to see.">
-          <a href="/rooms">See the rooms that you may enter</a>
+        <Empty title="There is no such room, or you can't see it.">
+          <a href="/rooms">See your rooms</a>
         </Empty>
       </>
     );
@@ -59,7 +60,7 @@ function Door({ room, onEnter }: { room: hub.Room; onEnter: () => void }) {
   }
   return (
     <Empty title={room.access === "open" ? "You are not in this room yet." : "You are invited to this room."}>
-      <p>{`${counted(room.participants, "participant")} here now. The others see that you enter.`}</p>
+      <p>{`${counted(room.participants, "participant")} here now. Others will see that you entered.`}</p>
       <Button kind="primary" onClick={onEnter}>
         Enter the room
       </Button>
@@ -132,6 +133,13 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
     };
   }, [stream]);
 
+  useMarkRead(stream);
+  const list = useLoad<hub.ParticipantPage>(
+    `/v1${pathTo("rooms", name)}/participants?limit=1`,
+    ["room.presence"],
+    () => stream.state.value === "open",
+  );
+  const away = list.data?.away ?? [];
   const filter = (next: Filter) => {
     setQuery({ kind: next.group, from: next.person, text: next.text, thread: next.thread });
     void stream.setFilter(next);
@@ -163,10 +171,10 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
       )}
       <div class="room-body">
         <section class="room-main" aria-label="Messages and what waits">
-          {finding && <Finder stream={stream} onFilter={filter} />}
+          {finding && <Finder stream={stream} onFilter={filter} onClose={() => setFinding(false)} />}
           <Waiting stream={stream} />
           <Messages stream={stream} onAnswer={setAnswers} onThread={(thread) => filter({ ...stream.filter.value, thread })} />
-          <Composer stream={stream} answers={answers} onAnswered={() => setAnswers(null)} />
+          <Composer stream={stream} away={away} answers={answers} onAnswered={() => setAnswers(null)} />
         </section>
         {panel && (
           <aside class="room-panel" aria-label={PANELS[panel]}>
@@ -175,7 +183,7 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
                 Back to the messages
               </Button>
             </div>
-            {panel === "people" && <People stream={stream} room={room} />}
+            {panel === "people" && <People stream={stream} room={room} away={away} />}
             {panel === "tools" && <Tools stream={stream} />}
             {panel === "settings" && <Settings stream={stream} room={room} onChanged={onChanged} />}
           </aside>
@@ -187,14 +195,16 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
 
 const PANELS: Record<Exclude<Panel, "">, string> = { people: "People", tools: "Tools", settings: "About this room" };
 
+const ROLES: Record<string, string> = { owner: "an owner of", guest: "a guest in" };
+
 /** Whether the room is live, in words. */
 function Standing({ stream, room }: { stream: RoomStream; room: hub.Room }) {
   const state = stream.state.value;
   const role = stream.you.value?.role ?? room.role ?? "member";
   const words = {
-    open: `Live. You are here as ${role}.`,
+    open: `Live. You're ${ROLES[role] ?? `a ${role} of`} this room.`,
     connecting: "Connecting…",
-    waiting: "The connection is lost. Coming back…",
+    waiting: "Connection lost. Reconnecting…",
     closed: stream.reason.value || "Closed.",
   }[state];
   return (
@@ -206,10 +216,7 @@ function Standing({ stream, room }: { stream: RoomStream; room: hub.Room }) {
   );
 }
 
-/** How many of them are listed; the others come up as these are done. */
-const SHOWN = 3;
-
-/** What waits for the reader, and the way there. */
+/** What waits for the reader: how much, and the way to the first; the others come up as it is done. */
 function Waiting({ stream }: { stream: RoomStream }) {
   const proposals = [...stream.proposals.value.values()]
     .filter((each) => stream.waiting.value.has(each.id) && each.state === "open")
@@ -217,23 +224,16 @@ function Waiting({ stream }: { stream: RoomStream }) {
   const requests = stream.asked.value;
   const total = proposals.length + requests.length;
   if (!total || !may("decide", stream.name)) return null;
+  const [proposal] = proposals;
+  const [request] = requests;
+  const what = proposal
+    ? `${inWords(proposal)}, proposed by ${proposal.proposer}`
+    : `${request!.requester} asks you: ${askedFor(request as unknown as Envelope)}`;
   return (
     <section class="waiting" aria-label="Waits for you">
-      <p class="subtitle">{`${counted(total, "thing waits", "things wait")} for you`}</p>
-      <ul>
-        {proposals.slice(0, SHOWN).map((each) => (
-          <li class="line" key={each.id}>
-            <span class="grow">{`${inWords(each)}, proposed by ${each.proposer}`}</span>
-            <Button onClick={() => void stream.jump(each.seq)}>Decide</Button>
-          </li>
-        ))}
-        {requests.slice(0, SHOWN).map((each) => (
-          <li class="line" key={each.id}>
-            <span class="grow">{`${each.requester} asks you: ${askedFor(each as unknown as Envelope)}`}</span>
-            <Button onClick={() => void stream.jump(each.seq)}>Answer</Button>
-          </li>
-        ))}
-      </ul>
+      <strong>{`${counted(total, "thing waits", "things wait")} for you`}</strong>
+      <span class="grow">{what}</span>
+      <Button onClick={() => void stream.jump((proposal ?? request!).seq)}>{proposal ? "Decide" : "Answer"}</Button>
     </section>
   );
 }

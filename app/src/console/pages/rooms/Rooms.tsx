@@ -3,9 +3,10 @@ import { useEffect, useState } from "preact/hooks";
 
 import { sentence } from "../../../api/call";
 import type * as hub from "../../../api/schema";
-import { Button, Choice, Field } from "../../../components/parts";
+import { Button, Choice, Field, focused } from "../../../components/parts";
+import { roomNews } from "../../../navigation/badges";
 import { oneLine } from "../../../text/names";
-import { attempt, send, usePages } from "../../data";
+import { send, usePages } from "../../data";
 import { useEvents } from "../../live";
 import { Empty } from "../../parts/Empty";
 import { PageHead } from "../../parts/PageHead";
@@ -14,6 +15,8 @@ import { Problem } from "../../parts/Problem";
 import { counted, Time } from "../../parts/Time";
 import { go, pathTo } from "../../router";
 import { may } from "../../session";
+import { NewsBadges } from "../../parts/NewsBadges";
+import { NotifyToggle } from "../../notify";
 import { askedFor, chatOf, type Envelope, groupOf, seconds } from "./envelope";
 import { inWords } from "./Row";
 
@@ -35,6 +38,7 @@ export function Rooms() {
     on: ["room.membership", "room.changed", "room.presence"],
   });
   const news = useNews(list.items ?? []);
+  const rooms = withNewsFirst(list.items ?? []);
   const [making, setMaking] = useState(false);
   const waiting = [...news.values()].reduce((sum, each) => sum + each.waiting, 0);
   return (
@@ -43,12 +47,13 @@ export function Rooms() {
         title="Rooms"
         lead={
           waiting ? (
-            <a href="/asks">{`${counted(waiting, "thing waits", "things wait")} for you`}</a>
+            <a href="/decisions">{`${counted(waiting, "thing waits", "things wait")} for you`}</a>
           ) : (
             "Where people, agents and tools talk."
           )
         }
       >
+        <NotifyToggle />
         {may("rooms") && (
           <Button kind={making ? "plain" : "primary"} expanded={making} onClick={() => setMaking(!making)}>
             Create a room
@@ -63,26 +68,37 @@ export function Rooms() {
         </p>
       )}
       {list.items?.length === 0 && (
-        <Empty title="There is no room that you may see.">Create one, or ask someone to invite you to theirs.</Empty>
+        <Empty title="No rooms yet.">Create one, or ask someone to invite you to theirs.</Empty>
       )}
       {!!list.items?.length && (
         <ul class="room-list" aria-label="Rooms">
-          {list.items.map((room) => (
+          {rooms.map((room) => (
             <RoomEntry key={room.name} room={room} news={news.get(room.name)} />
           ))}
         </ul>
       )}
       <Pager list={list} />
-      <EnterByName />
     </>
   );
 }
 
-function RoomEntry({ room, news }: { room: hub.Room; news: News | undefined }) {
-  const { name, role, access, participants, may_enter: mayEnter } = room;
-  const standing = role ? ROLES[role] : mayEnter ? (access === "open" ? "Open to all" : "You are invited") : "By invitation";
+/** A room of the list, or one that is further down in it and has news. */
+type Listed = Pick<hub.Room, "name" | "unread" | "mentions" | "invited"> & Partial<hub.Room>;
+
+/** Invitations, mentions, other news, and the rest as it was. */
+function withNewsFirst(rooms: readonly hub.Room[]): readonly Listed[] {
+  const loaded = new Map(rooms.map((room) => [room.name, room]));
+  const first = roomNews.value.map(({ room, ...news }) => ({ ...loaded.get(room), ...news, name: room }));
+  const named = new Set(first.map((room) => room.name));
+  const rest = rooms.filter((room) => !named.has(room.name));
+  return [...first, ...rest.map((room) => ({ ...room, unread: 0, mentions: 0 }))];
+}
+
+function RoomEntry({ room, news }: { room: Listed; news: News | undefined }) {
+  const { name, role, access, participants, invited, may_enter: mayEnter = true } = room;
+  const standing = role ? ROLES[role] : invited ? "" : access === "open" ? "Open to all" : mayEnter ? "Member" : "By invitation";
   return (
-    <li class="room-entry">
+    <li class={`room-entry${room.unread || invited ? " news" : ""}`}>
       <div class="line">
         {mayEnter ? (
           <a class="room-name" href={pathTo("rooms", name)}>
@@ -91,19 +107,21 @@ function RoomEntry({ room, news }: { room: hub.Room; news: News | undefined }) {
         ) : (
           <span class="room-name soft">{name}</span>
         )}
-        <span class="tag">{standing}</span>
+        {standing && <span class="tag">{standing}</span>}
         {access === "private" && <span class="tag">Private</span>}
+        <NewsBadges {...room} />
         {!!news?.waiting && (
           <a class="badge" href={pathTo("rooms", name)}>
-            {`${news.waiting} for you`}
+            {`${news.waiting} to decide`}
           </a>
         )}
       </div>
-      <p class="small soft line">
-        <span>{participants ? `${participants.toLocaleString()} here now` : "Nobody here now"}</span>
-        <span>{counted(room.last_seq, "message")}</span>
-        {news?.last && <Time at={seconds(news.last.ts)} />}
-      </p>
+      {participants !== undefined && (
+        <p class="small soft line">
+          <span>{participants ? `${participants.toLocaleString()} here now` : "Nobody here now"}</span>
+          {news?.last && <Time at={seconds(news.last.ts)} />}
+        </p>
+      )}
       {news?.last && <p class="small room-preview">{preview(news.last)}</p>}
     </li>
   );
@@ -167,8 +185,8 @@ function useNews(rooms: readonly hub.Room[]): ReadonlyMap<string, News> {
 
 type Access = hub.Room["access"];
 export const ACCESS = [
-  ["open", "Open: everyone with an account may enter"],
-  ["invite", "By invitation: everyone sees it, invited people may enter"],
+  ["open", "Open: everyone with an account can enter"],
+  ["invite", "By invitation: everyone sees it, invited people can enter"],
   ["private", "Private: only invited people see it"],
 ] as const satisfies readonly (readonly [Access, string])[];
 
@@ -204,42 +222,15 @@ function Create({ onClose }: { onClose: () => void }) {
           setError("");
         }}
         onEnter={() => void create()}
-        hint="Such as planning. Everyone who may see the room sees its name."
-        inputRef={(element) => element && !name && element.focus()}
+        hint="Such as planning. Everyone who can see the room sees its name."
+        inputRef={focused}
       />
-      <Choice label="Who may enter" value={access} options={ACCESS} onChange={setAccess} />
+      <Choice label="Who can enter" value={access} options={ACCESS} onChange={setAccess} />
       <div class="line">
         <Button kind="primary" disabled={busy || !name} onClick={() => void create()}>
           Create
         </Button>
         <Button onClick={onClose}>Cancel</Button>
-      </div>
-    </section>
-  );
-}
-
-/** A private room that one was told of by name. */
-function EnterByName() {
-  const [name, setName] = useState("");
-  const enter = () => {
-    const wanted = name.trim().toLowerCase();
-    if (NAME.test(wanted)) go(pathTo("rooms", wanted));
-    else void attempt(() => Promise.reject(new Error("That is no room's name. Type it as the invitation has it.")));
-  };
-  return (
-    <section class="section" aria-label="Enter by name">
-      <div class="enter-by-name">
-        <Field
-          label="Were you invited to a room?"
-          value={name}
-          most={64}
-          onInput={setName}
-          onEnter={enter}
-          hint="Rooms that you are invited to are in the list above. You can also type the name."
-        />
-        <Button disabled={!name.trim()} onClick={enter}>
-          Enter
-        </Button>
       </div>
     </section>
   );

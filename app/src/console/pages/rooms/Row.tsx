@@ -139,11 +139,15 @@ function Long({ text, mentioned }: { text: string; mentioned?: Mentioned }) {
   );
 }
 
-function Proposed({ stream, message, me }: RowProps) {
+function Proposed({ stream, message, me, exchange: done }: RowProps) {
   const known = stream.proposals.value.get(message.id);
   useEffect(() => {
     if (!known) void stream.wantProposal(message.id);
   }, [message.id]);
+  useEffect(() => {
+    if (known?.state === "fulfilled" && !done) void stream.wantAnswer(message);
+  }, [known?.state]);
+  const answer = done?.answer ?? stream.answers.value.get(message.id);
   if (!known) return <p class="told">{`Proposed: ${askedFor(message)}`}</p>;
   const payload = message.payload ?? {};
   const method = message.kind.slice("mcp.proposal.".length).split(":")[0]!;
@@ -163,7 +167,17 @@ function Proposed({ stream, message, me }: RowProps) {
         void attempt(() => stream.post({ kind: "mcpx.withdraw.proposal", correlation_id: [message.id], payload: {} }))
       }
       onDecided={() => void stream.refreshProposals().catch(() => {})}
-    />
+    >
+      {answer && (
+        <div class="proposal-answer">
+          <p class="small soft">
+            {`${answer.from} answered`}
+            {done?.answer && ` in ${duration(tookSeconds(done) ?? 0)}`}
+          </p>
+          <Answer message={answer} />
+        </div>
+      )}
+    </Proposal>
   );
 }
 
@@ -180,6 +194,7 @@ function Asked({ message, exchange, stream, me }: RowProps) {
   const took = exchange && tookSeconds(exchange);
   const open = outcome === "waiting" || outcome === "running";
   const about = message.correlation_id?.map((id) => stream.proposals.value.get(id)).find(Boolean);
+  const below = exchange?.below ? exchange.answer : undefined;
   const forMe = open && message.to?.[0] === me && stream.asked.value.some((each) => each.id === message.id);
   return (
     <div class="exchange">
@@ -192,7 +207,7 @@ function Asked({ message, exchange, stream, me }: RowProps) {
           {took !== undefined && ` in ${duration(took)}`}
         </span>
         {open && <Elapsed since={seconds(message.ts)} />}
-        {exchange?.answer && (
+        {exchange?.answer && !below && (
           <a class="small" href={`#m-${exchange.answer.seq}`}>
             See the answer
           </a>
@@ -200,10 +215,15 @@ function Asked({ message, exchange, stream, me }: RowProps) {
       </p>
       {about && (
         <p class="small soft">
-          By this, the <a href={`#m-${about.seq}`}>proposal of {about.proposer}</a> is carried out.
+          Carries out <a href={`#m-${about.seq}`}>{`${about.proposer}'s proposal`}</a>.
         </p>
       )}
       <Given message={message} />
+      {below && (
+        <div id={`m-${below.seq}`} tabIndex={-1}>
+          <Answer message={below} />
+        </div>
+      )}
       {open && exchange?.progress && (
         <Progress label="Progress" value={exchange.progress.share} text={oneLine(exchange.progress.text, 120)} />
       )}
@@ -271,10 +291,8 @@ function Raw({ value }: { value: unknown }) {
 }
 
 function Answered({ message, stream }: { message: Envelope; stream: RoomStream }) {
-  const payload = message.payload ?? {};
   const request = message.correlation_id?.map((id) => stream.pairs.value.exchanges.get(id)).find(Boolean);
   const took = request && tookSeconds(request);
-  const error = payload["error"];
   return (
     <div class="exchange">
       <p class="line">
@@ -288,13 +306,16 @@ function Answered({ message, stream }: { message: Envelope; stream: RoomStream }
           </a>
         )}
       </p>
-      {isMembers(error) ? (
-        <p class="notice danger">{oneLine(String(error["message"] ?? "It failed without a reason."), 1000)}</p>
-      ) : (
-        <Result value={payload["result"]} />
-      )}
+      <Answer message={message} />
     </div>
   );
+}
+
+/** What was answered: a result, or why there is none. */
+function Answer({ message }: { message: Envelope }) {
+  const { error, result } = message.payload ?? {};
+  if (isMembers(error)) return <p class="notice danger">{oneLine(String(error["message"] ?? "It failed without a reason."), 1000)}</p>;
+  return <Result value={result} />;
 }
 
 function Result({ value }: { value: Json | undefined }) {
@@ -362,12 +383,12 @@ export function inWords(message: Envelope): string {
     "system.proposal.expired": () => "A proposal expired: nobody decided in time",
     "system.proposal.withdrawn": () => "A proposal was withdrawn, since its proposer was removed",
     "system.participant.paused": () => `${who} is paused${text("by") ? ` by ${text("by")}` : ""}${why}`,
-    "system.participant.resumed": () => `${who} may go on`,
+    "system.participant.resumed": () => `${who} can go on`,
     "mcpx.reject.proposal": () => `rejected a proposal${why}`,
     "mcpx.withdraw.proposal": () => `withdrew a proposal${why}`,
     "mcpx.begin.request": () => "began to work on a request",
     "capability.grant": () => `granted ${text("recipient")}: ${rights}${why}`,
-    "capability.revoke": () => `took back from ${text("recipient") || "a grant"}: ${rights}${why}`,
+    "capability.revoke": () => `revoked from ${text("recipient") || "a grant"}: ${rights}${why}`,
     "capability.grant-ack": () => "The grant is in effect",
     "room.invite": () => `invited ${text("handle") || text("guest")}`,
     "room.kick": () => `removed ${who}${why}`,

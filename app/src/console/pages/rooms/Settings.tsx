@@ -101,10 +101,10 @@ function Change({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
   return (
     <section class="stack" aria-label="Change the settings">
       <h2 class="subtitle">Change</h2>
-      <Choice label="Who may enter" value={access} options={ACCESS} onChange={setAccess} />
+      <Choice label="Who can enter" value={access} options={ACCESS} onChange={setAccess} />
       <Field label="Owners" value={owners} onInput={setOwners} hint="Handles of members, with spaces between them." />
       <Field label="Servers of the hub" value={backends} onInput={setBackends} hint="Namespaces, with spaces between them." />
-      <Field label="What members may do" rows={5} value={rights} onInput={setRights} hint="One capability on each line." />
+      <Field label="What members can do" rows={5} value={rights} onInput={setRights} hint="One capability on each line." />
       <Field label="Rejections that close a proposal" value={quorum} onInput={setQuorum} />
       <Field label="Seconds that a proposal is open" value={open} onInput={setOpen} />
       <Field
@@ -140,7 +140,7 @@ function Invitations({ room, owns }: { room: hub.Room; owns: boolean }) {
       <h2 class="subtitle">Open invitations</h2>
       <Problem error={list.error} onRetry={list.reload} />
       {list.data && !waited.length && (
-        <p class="soft">{owns ? "Everyone who was invited has come." : "No guest whom you invited is still to come."}</p>
+        <p class="soft">{owns ? "No pending invitations." : "All your guests have joined."}</p>
       )}
       <ul class="people">
         {waited.map((it) => {

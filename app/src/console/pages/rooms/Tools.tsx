@@ -8,7 +8,6 @@ import { oneLine } from "../../../text/names";
 import { send } from "../../data";
 import { Empty } from "../../parts/Empty";
 import { initial, type Json, type Problem, problemsOf, read, SchemaForm } from "../../parts/SchemaForm";
-import { isMembers } from "../../parts/schema";
 import { pathTo } from "../../router";
 import { allows } from "./capabilities";
 import { RoomRefusal } from "./connection";
@@ -24,8 +23,7 @@ export interface Tool {
 }
 
 const MOST_TOOLS = 500;
-const MOST_PAGES = 10;
-const LIST_MS = 15_000;
+const LIST_SECONDS = 10;
 /** Listed at first; more are found by their names. */
 const SHOWN = 50;
 
@@ -55,13 +53,13 @@ export function Tools({ stream }: { stream: RoomStream }) {
   return (
     <div class="stack">
       <h2 class="subtitle">Tools</h2>
-      {!mayList && <Notice>You may not ask for the tools of this room.</Notice>}
+      {!mayList && <Notice>You can't list the tools of this room.</Notice>}
       {mayList && (
         <div class="line">
           <Button kind={tools ? "plain" : "primary"} disabled={busy} onClick={() => void list()}>
-            {busy ? "Asking…" : tools ? "Ask again" : "List the tools"}
+            {busy ? "Listing…" : tools ? "Refresh" : "List the tools"}
           </Button>
-          {!tools && <span class="small soft">Asks everyone here who offers tools.</span>}
+          {!tools && <span class="small soft">From the agents and servers in this room.</span>}
         </div>
       )}
       {error && (
@@ -88,53 +86,22 @@ export function Tools({ stream }: { stream: RoomStream }) {
   );
 }
 
-/** Asks everyone who offers tools, each for all of theirs. */
+/** What the hub learns from everyone who offers tools; the room sees nothing of it. */
 async function listTools(stream: RoomStream): Promise<{ tools: Tool[]; silent: string[] }> {
-  const path = `/v1${pathTo("rooms", stream.name)}/participants?limit=1000`;
-  const page = await send<hub.ParticipantPage>("GET", path);
-  const offering = page.participants.filter((each) => each.offers_tools).map((each) => each.id);
-  const silent: string[] = [];
-  const asked = offering.map(async (by) => {
-    try {
-      return await toolsOf(stream, by);
-    } catch {
-      silent.push(by);
-      return [];
-    }
+  const path = `/v1${pathTo("rooms", stream.name)}/tools?wait=${LIST_SECONDS}`;
+  const { tools, unanswered = [] } = await send<hub.OfferedTools>("GET", path);
+  const found = tools.filter((each) => typeof each["name"] === "string" && typeof each["to"] === "string");
+  const listed = found.map((each) => {
+    const text = (name: string) => (typeof each[name] === "string" ? each[name] : "");
+    return {
+      by: text("to"),
+      name: text("name"),
+      title: text("title"),
+      description: text("description"),
+      schema: each["inputSchema"],
+    };
   });
-  return { tools: (await Promise.all(asked)).flat().slice(0, MOST_TOOLS), silent };
-}
-
-async function toolsOf(stream: RoomStream, by: string): Promise<Tool[]> {
-  const found: Tool[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < MOST_PAGES; pages++) {
-    const answer = await within(LIST_MS, stream.request(by, "tools/list", cursor ? { cursor } : {}));
-    const result = answer.payload?.["result"];
-    if (!isMembers(result)) throw new Error("It answered with an error.");
-    const listed = Array.isArray(result["tools"]) ? (result["tools"] as Json[]) : [];
-    for (const each of listed) {
-      if (!isMembers(each) || typeof each["name"] !== "string") continue;
-      const text = (name: string) => (typeof each[name] === "string" ? each[name] : "");
-      found.push({
-        by,
-        name: each["name"],
-        title: text("title"),
-        description: text("description"),
-        schema: each["inputSchema"],
-      });
-    }
-    cursor = typeof result["nextCursor"] === "string" ? result["nextCursor"] : undefined;
-    if (!cursor || found.length >= MOST_TOOLS) break;
-  }
-  return found;
-}
-
-function within<T>(millis: number, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("No answer came in time.")), millis);
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+  return { tools: listed.slice(0, MOST_TOOLS), silent: unanswered };
 }
 
 function Call({ stream, tool, onBack }: { stream: RoomStream; tool: Tool; onBack: () => void }) {
@@ -163,7 +130,7 @@ function Call({ stream, tool, onBack }: { stream: RoomStream; tool: Tool; onBack
     } catch (failure) {
       if (failure instanceof RoomRefusal && failure.code === "proposal_required") {
         setRefused(true);
-        setError("You may not call it with these arguments. You can propose it instead.");
+        setError("You can't call it with these arguments. You can propose it instead.");
       } else setError(sentence(failure));
     }
     setBusy(false);
@@ -186,11 +153,11 @@ function Call({ stream, tool, onBack }: { stream: RoomStream; tool: Tool; onBack
           value={reason}
           most={1000}
           onInput={setReason}
-          hint="You may not call this tool yourself. Someone who may decides on your proposal."
+          hint="You can't call this tool yourself. Someone who can will decide on your proposal."
         />
       )}
       {proposes && !mayPropose ? (
-        <Notice>You may neither call this tool nor propose it.</Notice>
+        <Notice>You can neither call this tool nor propose it.</Notice>
       ) : (
         <div class="line">
           <Button kind="primary" disabled={busy} onClick={() => void go()}>
@@ -235,7 +202,7 @@ function Sent({ stream, message, proposed }: { stream: RoomStream; message: Enve
   const state = stream.proposals.value.get(message.id)?.state ?? "open";
   const words = proposed
     ? state === "open"
-      ? "Proposed. Someone who may do it decides."
+      ? "Proposed. Someone who can approve it will decide."
       : `Your proposal is ${state}.`
     : answer
       ? "Answered."

@@ -69,18 +69,18 @@ const WORDS: readonly (readonly [string, string])[] = [
   ["mcp.proposal.*", "propose anything"],
   ["mcp.proposal", "propose anything"],
   ["mcpx.reject.proposal", "reject proposals"],
-  ["mcpx.withdraw.proposal", "withdraw their own proposals"],
+  ["mcpx.withdraw.proposal", "withdraw your own proposals"],
   ["chat.*", "chat"],
   ["chat.message", "chat"],
   ["mcp.notification.notifications/chat/*", "chat"],
-  ["reasoning.*", "think aloud"],
+  ["reasoning.*", "share your reasoning"],
   ["participant.*", "pause and direct participants"],
-  ["participant.status", "report their status"],
-  ["participant.compact-done", "report that they compacted their memory"],
+  ["participant.status", "set your status"],
+  ["participant.compact-done", "report that your memory was compacted"],
   ["participant.pause", "pause others"],
   ["participant.resume", "end pauses"],
   ["capability.*", "grant and revoke rights"],
-  ["capability.grant", "grant the rights they hold"],
+  ["capability.grant", "grant rights you hold"],
   ["capability.revoke", "revoke rights"],
   ["room.*", "invite and remove people"],
   ["room.invite", "invite people"],
@@ -88,7 +88,7 @@ const WORDS: readonly (readonly [string, string])[] = [
 ];
 const KNOWN = new Map(WORDS);
 
-/** One capability in words: what one may do, or must not. */
+/** One capability in words: what one can do, or can't. */
 export function inWords(held: Capability): string {
   const pattern = patternOf(held);
   const denies = pattern.startsWith("!");

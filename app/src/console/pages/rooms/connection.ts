@@ -47,10 +47,10 @@ interface Pending {
 
 /** Codes after which coming back is of no use, and what to do. */
 const FINAL: Record<number, string> = {
-  4009: "This room is open in another window with the same connection. Reload the page to go on here.",
+  4009: "This room is open in another window with the same connection. Reload the page to continue here.",
   4400: "The hub did not understand the request. Reload the page.",
   4401: "You are signed out. Sign in again.",
-  4403: "You may not be in this room.",
+  4403: "You can't be in this room.",
   4404: "There is no such room.",
 };
 const FIRST_MS = 300;
@@ -85,7 +85,7 @@ export class Connection {
     clearTimeout(this.timer);
     if (this.ended || this.socket) return;
     this.handlers.onState("connecting", "");
-    const query = new URLSearchParams({ room: this.room, conn: this.conn, after: String(this.after) });
+    const query = new URLSearchParams({ room: this.room, conn: this.conn, linger: "1", after: String(this.after) });
     if (this.epoch) query.set("epoch", this.epoch);
     const socket = this.connect(`${location.origin.replace(/^http/, "ws")}/ws?${query}`);
     this.socket = socket;

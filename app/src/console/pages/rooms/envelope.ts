@@ -45,6 +45,29 @@ export function groupOf(kind: string): Group {
   return "other";
 }
 
+/** Methods whose requests and answers nobody reads; as `rooms/folding.py` has them. */
+const QUIET_METHODS = new Set(
+  (
+    "initialize ping server/discover subscriptions/listen tools/list prompts/list resources/list " +
+    "resources/templates/list resources/subscribe resources/unsubscribe roots/list completion/complete logging/setLevel"
+  ).split(" "),
+);
+const QUIET_ROOTS = new Set(
+  (
+    "system.presence mcpx.begin capability.grant-ack chat.acknowledge chat.cancel participant.status " +
+    "participant.request-status participant.compact participant.compact-done"
+  ).split(" "),
+);
+
+/** Whether a message is presence or protocol, rather than something people read. */
+export function isQuiet(kind: string): boolean {
+  const [protocol = "", operation = "", ...rest] = kind.split(":")[0]!.split(".");
+  const method = rest.join(".");
+  if (protocol !== "mcp") return QUIET_ROOTS.has(`${protocol}.${operation}`);
+  if (operation === "notification") return kind !== CANCELLED && kind !== GROUPS.chat[1];
+  return operation !== "proposal" && QUIET_METHODS.has(method);
+}
+
 export const isCancellation = (message: Envelope): boolean => message.kind === CANCELLED;
 export const isBeginning = (message: Envelope): boolean => isBelow(message.kind, "mcpx.begin");
 
@@ -91,8 +114,14 @@ export const NO_FILTER: Filter = { group: "", person: "", text: "", thread: "" }
 
 export const isFiltering = (filter: Filter): boolean => Object.values(filter).some(Boolean);
 
+/** As the hub groups messages, with less detail. */
+function filterGroup(kind: string): Group {
+  const group = groupOf(kind);
+  return group === "rights" || group === "progress" ? "other" : group;
+}
+
 export function matches(filter: Filter, message: Envelope): boolean {
-  if (filter.group && groupOf(message.kind) !== filter.group) return false;
+  if (filter.group && filterGroup(message.kind) !== filter.group) return false;
   if (filter.person && message.from !== filter.person && !message.to?.includes(filter.person)) return false;
   if (filter.thread && chatOf(message)?.thread !== filter.thread) return false;
   return !filter.text || searchable(message).includes(filter.text.toLowerCase());

@@ -15,6 +15,8 @@ export interface Exchange {
   progress?: Progress;
   answer?: Envelope;
   cancelled?: Envelope;
+  /** Whether the answer is shown below the request, and not where it came. */
+  below?: boolean;
 }
 
 export interface Thinking {
@@ -28,6 +30,8 @@ export interface Pairs {
   exchanges: Map<string, Exchange>;
   /** By the id of the message that began it. */
   thinking: Map<string, Thinking>;
+  /** By the id of the proposal that was approved. */
+  fulfilments: Map<string, Exchange>;
   /** Messages that are shown as part of another: by id. */
   within: Set<string>;
 }
@@ -36,12 +40,25 @@ export interface Pairs {
 export function pair(messages: readonly Envelope[]): Pairs {
   const exchanges = new Map<string, Exchange>();
   const thinking = new Map<string, Thinking>();
+  const fulfilments = new Map<string, Exchange>();
   const within = new Set<string>();
+  // The last message that was no request and no answer: what came since is one piece of work.
+  let talk = 0;
+  const proposals = new Map<string, number>();
   const contexts = new Map<string, Thinking>();
   for (const message of messages) {
     const { kind, id } = message;
-    if (isBelow(kind, "mcp.request")) exchanges.set(id, { request: message });
-    else if (isBelow(kind, "reasoning")) {
+    if (isBelow(kind, "mcp.request")) {
+      const exchange: Exchange = { request: message };
+      exchanges.set(id, exchange);
+      for (const about of message.correlation_id ?? []) {
+        fulfilments.set(about, exchange);
+        if (proposals.get(about) === talk) within.add(id);
+      }
+      continue;
+    }
+    if (isBelow(kind, "mcp.proposal")) proposals.set(id, message.seq);
+    if (isBelow(kind, "reasoning")) {
       const open = contexts.get(`${message.from} ${message.context ?? ""}`);
       const about = message.correlation_id?.[0];
       const its = (about !== undefined && thinking.get(about)) || (about === undefined ? open : undefined);
@@ -57,24 +74,33 @@ export function pair(messages: readonly Envelope[]): Pairs {
           contexts.delete(`${message.from} ${message.context ?? ""}`);
         }
       }
-    } else if (message.correlation_id?.length) partOf(message, exchanges, within);
+    } else if (message.correlation_id?.length) partOf(message, exchanges, within, talk);
+    if (!within.has(id) && !isBelow(kind, "mcp.response")) talk = message.seq;
   }
-  return { exchanges, thinking, within };
+  return { exchanges, thinking, fulfilments, within };
 }
 
-function partOf(message: Envelope, exchanges: Map<string, Exchange>, within: Set<string>): void {
+function partOf(message: Envelope, exchanges: Map<string, Exchange>, within: Set<string>, talk: number): void {
   const its = message.correlation_id!.map((id) => exchanges.get(id)).find(Boolean);
   if (!its) return;
   const asked = its.request.to?.[0];
   if (groupOf(message.kind) === "response" && (message.from === asked || message.from === "gateway")) {
     its.answer ??= message;
+    // Below its request, unless someone spoke since: then it is news.
+    if (its.request.seq > talk) {
+      its.below = true;
+      within.add(message.id);
+    }
   } else if (groupOf(message.kind) === "progress" && message.from === asked) {
     its.progress = progressOf(message);
     within.add(message.id);
   } else if (isBeginning(message) && message.from === asked) {
     its.begun = message;
     within.add(message.id);
-  } else if (isCancellation(message) && message.from === its.request.from) its.cancelled = message;
+  } else if (isCancellation(message) && message.from === its.request.from) {
+    its.cancelled = message;
+    within.add(message.id);
+  }
 }
 
 function progressOf(message: Envelope): Progress {

@@ -18,20 +18,26 @@ import {
   groupOf,
   isBelow,
   isFiltering,
+  isQuiet,
   matches,
   NO_FILTER,
   seconds,
 } from "./envelope";
+import { foldOf, joined } from "./folding";
 import { pair } from "./pairing";
 
 /** Messages in the page, on one page of the hub, and how many are looked at for a filter at once. */
 export const KEEP = 240;
 export const PAGE = 60;
+/** How many folded messages are looked at for an answer at once. */
 const LOOK = 500;
+export const UNFOLD = 100;
 const MOST_LOOKS = 8;
 /** Messages that come in a burst are drawn together. */
 const GATHER_MS = 50;
 const MOST_PROPOSALS = 300;
+/** How many messages of the protocol that came live are kept, for the requests they are about. */
+const MOST_NOTES = 100;
 
 interface MessagePage extends Omit<hub.MessagePage, "messages"> {
   messages: Envelope[];
@@ -39,7 +45,10 @@ interface MessagePage extends Omit<hub.MessagePage, "messages"> {
 
 export class RoomStream {
   readonly messages = signal<readonly Envelope[]>([]);
-  readonly pairs = computed(() => pair(this.messages.value));
+  /** What nobody needs to read between the messages of the window, in order. */
+  readonly folds = signal<readonly hub.Fold[]>([]);
+  private readonly notes = signal<readonly Envelope[]>([]);
+  readonly pairs = computed(() => pair([...this.messages.value, ...this.notes.value]));
   /** Whether the window reaches the newest message. */
   readonly atEnd = signal(true);
   /** Whether there may be messages before the window. */
@@ -58,6 +67,8 @@ export class RoomStream {
   readonly present = signal<ReadonlyMap<string, Participant>>(new Map());
   readonly presentTotal = signal(0);
   readonly proposals = signal<ReadonlyMap<string, ProposalShown>>(new Map());
+  /** Answers to approved proposals that are not in the window, by the proposal's id. */
+  readonly answers = signal<ReadonlyMap<string, Envelope>>(new Map());
   /** The ids of open proposals that the hub says the reader may decide on. */
   readonly waiting = signal<ReadonlySet<string>>(new Set());
   /** Requests to the reader that are open. */
@@ -75,8 +86,9 @@ export class RoomStream {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
   private run = 0;
+  /** Everything in the window's place up to here is in it. */
+  private through = 0;
   private stopped = false;
-  private readonly heard = new Set<(message: Envelope) => void>();
   private readonly asking = new Set<string>();
 
   constructor(readonly name: string) {}
@@ -88,11 +100,11 @@ export class RoomStream {
   /** Reads the end of the history, or the part around a message, and then follows what is said. */
   async start(room: hub.Room, jump?: { seq: number }): Promise<void> {
     const [page] = await Promise.all([
-      jump ? this.around(jump.seq) : this.page({ limit: PAGE }),
+      jump ? this.around(jump.seq) : this.folded({}),
       this.refreshProposals().catch(() => {}),
     ]);
     if (this.stopped) return;
-    this.show(page.messages, page, jump?.seq);
+    this.show(page, jump?.seq);
     this.connection = new Connection(this.name, page.last_seq, room.epoch, {
       onWelcome: (welcome) => this.welcome(welcome),
       onMessage: (message) => this.take(message),
@@ -112,7 +124,6 @@ export class RoomStream {
     clearTimeout(this.timer);
     clearTimeout(this.refreshing);
     this.connection?.close();
-    this.heard.clear();
   }
 
   hurry(): void {
@@ -124,30 +135,6 @@ export class RoomStream {
     return this.connection.send(message);
   }
 
-  /** Hear every message as it comes; ends with what it answers. */
-  listen(listener: (message: Envelope) => void): () => void {
-    this.heard.add(listener);
-    return () => this.heard.delete(listener);
-  }
-
-  /** Sends a request, and answers its response; progress is seen in the stream. */
-  async request(to: string, method: string, params: object, context = ""): Promise<Envelope> {
-    const id = crypto.getRandomValues(new Uint32Array(4)).join("-");
-    const kind = `mcp.request.${method}${context ? `:${context}` : ""}`;
-    let stop = () => {};
-    const answered = new Promise<Envelope>((resolve) => {
-      stop = this.listen((message) => {
-        if (groupOf(message.kind) === "response" && message.correlation_id?.includes(id)) resolve(message);
-      });
-    });
-    try {
-      await this.post({ id, kind, to: [to], payload: { jsonrpc: "2.0", id, method, params: params as never } });
-      return await answered;
-    } finally {
-      stop();
-    }
-  }
-
   /** Reads what is before the window. */
   async older(): Promise<void> {
     if (this.loading.value || !this.hasOlder.value) return;
@@ -157,7 +144,8 @@ export class RoomStream {
       if (stale()) return;
       const all = [...found.messages, ...this.messages.value];
       batch(() => {
-        if (all.length > KEEP) this.leaveEnd();
+        this.folds.value = joined([...found.folds, ...this.folds.value], all);
+        if (all.length > KEEP) this.leaveEnd(all[KEEP - 1]!.seq);
         this.messages.value = all.slice(0, KEEP);
         this.lookedFrom.value = found.from;
         this.hasOlder.value = found.more;
@@ -169,19 +157,23 @@ export class RoomStream {
   async newer(): Promise<void> {
     if (this.loading.value || this.atEnd.value) return;
     await this.reading(async (stale) => {
-      const from = this.messages.value.at(-1)?.seq ?? 0;
-      let after = from;
+      if (isFiltering(this.filter.value)) return this.reload();
+      let after = this.through;
       const found: Envelope[] = [];
+      const folds: hub.Fold[] = [];
       let page: MessagePage;
       let looks = 0;
       do {
-        page = await this.page({ after, limit: isFiltering(this.filter.value) ? LOOK : PAGE });
+        page = await this.folded({ after });
         if (stale()) return;
-        found.push(...page.messages.filter((each) => matches(this.filter.value, each)));
-        after = page.messages.at(-1)?.seq ?? page.last_seq;
+        found.push(...page.messages);
+        folds.push(...(page.folded ?? []));
+        after = page.through_seq ?? page.last_seq;
       } while (found.length < PAGE && after < page.last_seq && ++looks < MOST_LOOKS);
       const all = [...this.messages.value, ...found];
       batch(() => {
+        this.through = after;
+        this.folds.value = joined([...this.folds.value, ...folds], all);
         if (all.length > KEEP) this.dropFrom(all, all.length - KEEP);
         this.messages.value = all.slice(-KEEP);
         if (after >= page.last_seq && after >= this.lastSeq.value) this.rejoin();
@@ -200,8 +192,7 @@ export class RoomStream {
   /** To a message by its number. */
   async jump(seq: number): Promise<void> {
     this.following = false;
-    const here = this.messages.value.some((each) => each.seq === seq);
-    if (here) {
+    if (seq >= this.lookedFrom.value && seq <= this.through && !isFiltering(this.filter.value)) {
       this.target.value = 0;
       this.target.value = seq;
       return;
@@ -209,7 +200,7 @@ export class RoomStream {
     if (isFiltering(this.filter.value)) this.filter.value = NO_FILTER;
     await this.reading(async (stale) => {
       const page = await this.around(seq);
-      if (!stale()) this.show(page.messages, page, seq);
+      if (!stale()) this.show(page, seq);
     });
   }
 
@@ -241,7 +232,7 @@ export class RoomStream {
       const page = await this.around(low);
       const first = page.messages.find((each) => each.seq >= low)?.seq;
       this.following = false;
-      if (!stale()) this.show(page.messages, page, first);
+      if (!stale()) this.show(page, first);
     });
   }
 
@@ -257,6 +248,8 @@ export class RoomStream {
       const found = await this.look(0, stale);
       if (stale()) return;
       batch(() => {
+        this.folds.value = found.folds;
+        this.through = found.through;
         this.messages.value = found.messages.slice(-KEEP);
         this.lookedFrom.value = found.from;
         this.hasOlder.value = found.more;
@@ -296,34 +289,89 @@ export class RoomStream {
     }
   }
 
+  /** Reads the answer to an approved proposal that is not in the window. */
+  async wantAnswer({ id, seq }: Envelope): Promise<void> {
+    const asking = `answer ${id}`;
+    if (this.asking.has(asking)) return;
+    this.asking.add(asking);
+    let after = seq;
+    let request = "";
+    try {
+      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+        const page = await this.folded({ after }, LOOK);
+        for (const each of page.messages) {
+          if (isBelow(each.kind, "mcp.request") && each.correlation_id?.includes(id)) request = each.id;
+          else if (request && groupOf(each.kind) === "response" && each.correlation_id?.includes(request)) {
+            this.answers.value = new Map([...this.answers.value, [id, each]]);
+            return;
+          }
+        }
+        after = page.through_seq ?? page.last_seq;
+        if (after >= page.last_seq) return;
+      }
+    } catch {
+      // The card goes without it.
+    }
+  }
+
   private get path(): string {
     return `/v1/rooms/${encodeURIComponent(this.name)}`;
   }
 
-  private page(query: { after?: number; before?: number; limit: number }): Promise<MessagePage> {
+  private page(query: Record<string, string | number>): Promise<MessagePage> {
     return send<MessagePage>("GET", withQuery(`${this.path}/messages`, query));
   }
 
-  private around(seq: number): Promise<MessagePage> {
-    return this.page({ after: Math.max(0, seq - 1 - Math.floor(PAGE / 2)), limit: PAGE });
+  /** The last messages before a place that the filter lets through; the hub looks for them. */
+  private sought(place: { before?: number }): Promise<MessagePage> {
+    const { text, person, group, thread } = this.filter.value;
+    const wanted = { search: text, sender: person, kind: group, thread };
+    const given = Object.entries(wanted).filter(([, value]) => value);
+    return this.page({ ...place, limit: PAGE, ...Object.fromEntries(given) });
+  }
+
+  private folded(query: { after?: number; before?: number }, limit = PAGE): Promise<MessagePage> {
+    return this.page({ ...query, limit, fold: "true" });
+  }
+
+  private async around(seq: number): Promise<MessagePage> {
+    const [page, rest] = await Promise.all([
+      this.folded({ before: seq + 1 }, PAGE / 2),
+      this.folded({ after: seq }, PAGE / 2),
+    ]);
+    const messages = [...page.messages, ...rest.messages];
+    const folded = joined([...(page.folded ?? []), ...(rest.folded ?? [])], messages);
+    return { ...page, ...(rest.through_seq ? { through_seq: rest.through_seq } : {}), messages, folded };
+  }
+
+  /** The messages of a run that is opened, from a place in it. */
+  async unfold(from: number, last: number): Promise<Envelope[]> {
+    const page = await this.page({ after: from - 1, before: last + 1, limit: UNFOLD });
+    return page.messages.filter((each) => isQuiet(each.kind));
   }
 
   /** The last matching messages before a place; 0 is the end. */
   private async look(before: number, stale: () => boolean) {
-    const filter = this.filter.value;
-    const filtering = isFiltering(filter);
+    const filtering = isFiltering(this.filter.value);
     let messages: Envelope[] = [];
+    let folds: hub.Fold[] = [];
     let from = before;
+    let through = 0;
     let more = true;
     for (let looks = 0; looks < MOST_LOOKS && more && messages.length < PAGE && !stale(); looks++) {
-      const page = await this.page({ ...(from ? { before: from } : {}), limit: filtering ? LOOK : PAGE });
-      messages = [...page.messages.filter((each) => matches(filter, each)), ...messages];
-      const first = page.messages[0]?.seq;
+      const place = from ? { before: from } : {};
+      const page = await (filtering ? this.sought(place) : this.folded(place));
+      messages = [...page.messages, ...messages];
+      folds = [...(page.folded ?? []), ...folds];
+      const first = page.from_seq ?? page.messages[0]?.seq;
       more = first !== undefined && first > (page.oldest_seq ?? page.first_seq);
       from = first ?? from;
+      through ||= page.through_seq ?? page.last_seq;
       this.lastSeq.value = Math.max(this.lastSeq.value, page.last_seq);
+      // One page is enough, if there is anything to read on it.
+      if (messages.length) break;
     }
-    return { messages, from, more };
+    return { messages, folds: joined(folds, messages), from, through, more };
   }
 
   private async reading(work: (stale: () => boolean) => Promise<void>): Promise<void> {
@@ -340,13 +388,15 @@ export class RoomStream {
     }
   }
 
-  private show(messages: Envelope[], page: MessagePage, target = 0): void {
+  private show(page: MessagePage, target = 0): void {
     batch(() => {
-      this.messages.value = messages;
-      this.lookedFrom.value = messages[0]?.seq ?? 0;
-      this.hasOlder.value = messages.length > 0 && messages[0]!.seq > (page.oldest_seq ?? page.first_seq);
+      this.messages.value = page.messages;
+      this.folds.value = page.folded ?? [];
+      this.lookedFrom.value = page.from_seq ?? page.messages[0]?.seq ?? 0;
+      this.through = page.through_seq ?? page.last_seq;
+      this.hasOlder.value = this.lookedFrom.value > (page.oldest_seq ?? page.first_seq);
       this.lastSeq.value = Math.max(this.lastSeq.value, page.last_seq);
-      this.atEnd.value = (messages.at(-1)?.seq ?? page.last_seq) >= this.lastSeq.value;
+      this.atEnd.value = this.through >= this.lastSeq.value;
       this.missed.value = 0;
       this.following = !target;
       this.target.value = 0;
@@ -376,7 +426,6 @@ export class RoomStream {
 
   private take(message: Envelope): void {
     this.lastSeq.value = Math.max(this.lastSeq.value, message.seq);
-    this.heard.forEach((listener) => listener(message));
     if (isBelow(message.kind, "system.presence")) this.presence(message);
     if (this.touchesProposals(message)) this.refreshSoon();
     this.held.push(message);
@@ -397,8 +446,18 @@ export class RoomStream {
 
   /** Adds what came at the end, where the window is there. */
   private append(held: readonly Envelope[]): void {
-    const last = this.messages.value.at(-1)?.seq ?? 0;
-    const wanted = held.filter((each) => each.seq > last && matches(this.filter.value, each));
+    const filtering = isFiltering(this.filter.value);
+    const last = this.messages.value.at(-1)?.seq ?? this.through;
+    const fresh = held.filter((each) => each.seq > this.through);
+    const quiet = filtering ? [] : fresh.filter((each) => isQuiet(each.kind));
+    const wanted = fresh.filter((each) => (filtering ? matches(this.filter.value, each) : !isQuiet(each.kind)));
+    if (this.atEnd.value) this.through = fresh.at(-1)?.seq ?? this.through;
+    if (quiet.length && this.atEnd.value) {
+      const notes = quiet.filter((each) => each.correlation_id?.length);
+      this.notes.value = [...this.notes.value, ...notes].slice(-MOST_NOTES);
+      const all = [...this.messages.value, ...wanted];
+      this.folds.value = joined([...this.folds.value, ...quiet.map(foldOf)], all);
+    }
     if (!wanted.length) return;
     if (!this.atEnd.value) {
       this.missed.value += wanted.length;
@@ -413,19 +472,24 @@ export class RoomStream {
       this.messages.value = all.slice(-KEEP);
     } else {
       // The reader is further up: nothing is pulled away there.
-      this.leaveEnd();
+      this.leaveEnd(last);
       this.missed.value += wanted.length;
     }
   }
 
   private dropFrom(all: readonly Envelope[], count: number): void {
     if (count <= 0) return;
-    this.lookedFrom.value = all[count]!.seq;
+    const first = all[count]!.seq;
+    this.lookedFrom.value = first;
     this.hasOlder.value = true;
+    this.folds.value = this.folds.value.filter((each) => each.first > first);
   }
 
-  private leaveEnd(): void {
+  /** The window ends with this message. */
+  private leaveEnd(last: number): void {
     this.atEnd.value = false;
+    this.through = last;
+    this.folds.value = this.folds.value.filter((each) => each.first < last);
   }
 
   private rejoin(): void {

@@ -1,117 +1,202 @@
-/** Who may use a server or a tool of it, and why. */
-import { Fragment } from "preact";
+/** Who can use a server or a tool of it and why, with what changes it. */
+import "../../design/servers.css";
+
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
-import { usePages } from "../../data";
+import { Button, Field } from "../../../components/parts";
+import { plainHandle } from "../../../text/names";
+import { attempt, send, useLoad, usePages, withQuery } from "../../data";
+import { Confirm } from "../../parts/Confirm";
 import { Section } from "../../parts/PageHead";
 import { Problem } from "../../parts/Problem";
-import { type Column, Pager, Table } from "../../parts/Table";
-import { count, Time } from "../../parts/Time";
+import { Pager } from "../../parts/Table";
+import { count, counted } from "../../parts/Time";
 import { pathTo } from "../../router";
+import { Allow, called, type Holder, setAccess } from "./Allow";
 
-interface Row {
-  who: string;
-  account: boolean;
-  access: hub.Access;
-}
-
-function rows(page: hub.ServerAccess, first: boolean): Row[] {
-  const people = page.people.map(({ handle, account, access }) => ({ who: `@${handle}`, account, access }));
-  return first ? [{ who: "Everyone", account: true, access: page.everyone }, ...people] : people;
-}
+const ON = ["settings.changed", "tools.changed", "people.changed"] as const;
 
 function useAccess(namespace: string, tool: string) {
-  const query = tool ? `?${new URLSearchParams({ tool })}` : "";
   return usePages<hub.ServerAccess, hub.ServerAccess>(
-    `/v1/servers/${encodeURIComponent(namespace)}/access${query}`,
-    { items: (page) => [page], next: (page) => page.next, cursor: "after", on: ["settings.changed", "tools.changed"] },
+    withQuery(`/v1/servers/${encodeURIComponent(namespace)}/access`, { tool }),
+    { items: (page) => [page], next: (page) => page.next, cursor: "after", on: ON },
   );
 }
 
-export function Access({ namespace }: { namespace: string }) {
+interface Of {
+  namespace: string;
+  tool?: string;
+}
+
+export function Access({ namespace }: Of) {
   return (
-    <Section title="Who may use it" hint="Beside what everyone may, those whose rights are their own.">
-      <AccessTable namespace={namespace} />
+    <Section title="Who can use it" hint="People with permissions of their own, beyond the default.">
+      <AccessList namespace={namespace} />
     </Section>
   );
 }
 
-export function AccessTable({ namespace, tool = "" }: { namespace: string; tool?: string }) {
+export function AccessList({ namespace, tool = "" }: Of) {
   const list = useAccess(namespace, tool);
-  const pages = list.items ?? [];
-  const columns: readonly Column<Row>[] = [
-    {
-      head: "Who",
-      cell: ({ who, account }) => (
-        <div>
-          <span class="nowrap">
-            {who.startsWith("@") ? <a href={pathTo("people", who.slice(1))}>{who}</a> : who}
-          </span>
-          {!account && <p class="small soft">has no account yet</p>}
-        </div>
-      ),
-    },
-    { head: tool ? "May call it" : "May use", cell: ({ access }) => mayOf(access, tool !== "", pages[0]?.tools ?? 0) },
-    { head: "Why", cell: ({ who, access }) => <Reasons who={who} access={access} tool={tool !== ""} /> },
-  ];
+  const [first] = list.items ?? [];
+  const what = tool || namespace;
+  const open = first && first.everyone.may !== "none";
   return (
-    <>
+    <div class="stack">
       <Problem error={list.error} onRetry={list.reload} />
-      {pages.length > 0 && (
-        <Table
-          label={tool ? `Who may call ${tool}` : "Who may use it"}
-          columns={columns}
-          rows={pages.flatMap((page, at) => rows(page, at === 0))}
-          rowKey={(it) => it.who}
+      {first && (
+        <p>
+          {open
+            ? "This server is open to everyone."
+            : `Only people you allow can ${tool ? "call this tool" : "use this server"}.`}
+        </p>
+      )}
+      <ul class="access">
+        {first?.groups.map((it) => (
+          <Share
+            key={`group ${it.name}`}
+            holder={{ kind: "groups", name: it.name }}
+            who={`Group ${it.name} (${counted(it.members, "person", "people")})`}
+            {...{ access: it.access, what, tools: first.tools, onDone: list.reload }}
+          />
+        ))}
+        {list.items?.flatMap((page) =>
+          page.people.map((it) => (
+            <Share
+              key={it.handle}
+              holder={it.account ? { kind: "people", name: it.handle } : null}
+              who={it.account ? <a href={pathTo("people", it.handle)}>@{it.handle}</a> : `@${it.handle} (no account yet)`}
+              {...{ access: it.access, what, tools: page.tools, onDone: list.reload }}
+            />
+          )),
+        )}
+      </ul>
+      <Pager list={list} />
+      <div class="line">
+        <Allow server={namespace} {...(tool ? { tool } : {})} onDone={list.reload} />
+      </div>
+      {tool && <AskWhy tool={tool} onDone={list.reload} />}
+    </div>
+  );
+}
+
+interface ShareProps {
+  holder: Holder | null;
+  who: ComponentChildren;
+  /** The server or the tool. */
+  what: string;
+  /** How many tools the server has. */
+  tools: number;
+  access: hub.Access;
+  onDone: () => unknown;
+}
+
+/** "@bob can call 3 of 12 tools", why, and a way to change it. */
+export function Share({ holder, who, what, tools, access, onDone }: ShareProps) {
+  const { names, reasons, may } = access;
+  const inherited = reasons.some((it) => !it.denies && it.origin !== "granted");
+  const set = async (allowed: boolean) => {
+    const done = await attempt(() => setAccess(holder!, [what], allowed).then(() => true));
+    await onDone();
+    return Boolean(done);
+  };
+  return (
+    <li>
+      <div class="grow">
+        <p>
+          {who} {can(access, what, tools)}
+        </p>
+        {names.length > 0 && <p class="small mono">{names.join(", ")}{access.tools > names.length && " …"}</p>}
+        <p class="small soft">{because(reasons)}</p>
+      </div>
+      {holder && may !== "none" && (
+        <Confirm
+          label="Remove"
+          question={
+            holder.kind === "people" && inherited
+              ? `Deny ${called(holder)} ${what}? Others who can use it the same way keep it.`
+              : `Stop ${called(holder)} from using ${what}?`
+          }
+          onConfirm={() => set(false)}
         />
       )}
-      <Pager list={list} />
+      {holder && may === "none" && <Button onClick={() => void set(true)}>Allow</Button>}
+    </li>
+  );
+}
+
+function can({ may, tools }: hub.Access, what: string, all: number): string {
+  const tool = what.includes(":");
+  if (may === "none") return tool ? "can't call it" : "can't use it";
+  if (tool) return may === "all" ? "can call it" : "can call it with some arguments";
+  return may === "all" ? "can use all of it" : `can call ${count(tools)} of ${counted(all, "tool")}`;
+}
+
+/** "Allowed by an operator; denied for the group team." */
+export function because(reasons: readonly hub.AccessReason[]): string {
+  const told = [...new Set(reasons.map((it) => it.why))].join("; ");
+  return told && `${told[0]!.toUpperCase()}${told.slice(1)}.`;
+}
+
+/** Can this person call it? Answered in a sentence, with the button that changes it. */
+function AskWhy({ tool, onDone }: { tool: string; onDone: () => unknown }) {
+  const id = useId();
+  const [text, setText] = useState("");
+  const [asked, setAsked] = useState("");
+  return (
+    <div class="stack">
+      <div class="inline">
+        <Field
+          label="Can someone call it? Type their handle"
+          value={text}
+          onInput={setText}
+          onEnter={() => setAsked(plainHandle(text))}
+          most={64}
+          placeholder="@bob"
+        />
+        <Button disabled={!text.trim()} onClick={() => setAsked(plainHandle(text))}>
+          Check
+        </Button>
+      </div>
+      {asked && <Why key={`${id} ${asked}`} handle={asked} tool={tool} onDone={onDone} />}
+    </div>
+  );
+}
+
+export function Why({ handle, tool, onDone }: { handle: string; tool: string; onDone?: () => unknown }) {
+  const path = `/v1/people/${encodeURIComponent(handle)}/access`;
+  const load = useLoad<hub.AccessOf>(withQuery(path, { tool }), ON);
+  const answer = load.data?.answer;
+  const act = async (work: () => Promise<unknown>) => {
+    await attempt(work);
+    await Promise.all([load.reload(), onDone?.()]);
+  };
+  const holder: Holder = { kind: "people", name: handle };
+  const restore = () => send("POST", `/v1/accounts/${encodeURIComponent(handle)}/restore`, { reason: "" });
+  return (
+    <>
+      <Problem error={load.error} />
+      {answer && (
+        <div class="notice line" role="status">
+          <span class="grow">{answer.sentence}</span>
+          {answer.change === "allow" && (
+            <Button kind="primary" onClick={() => void act(() => setAccess(holder, [tool], true))}>
+              Allow @{handle}
+            </Button>
+          )}
+          {answer.change === "deny" && (
+            <Button onClick={() => void act(() => setAccess(holder, [tool], false))}>Don't allow it</Button>
+          )}
+          {answer.change === "restore" && <Button onClick={() => void act(restore)}>Restore @{handle}</Button>}
+          {answer.change === "accept" && (
+            <a class="button" href={pathTo("servers", tool.split(":")[0]!)}>
+              Review it
+            </a>
+          )}
+        </div>
+      )}
     </>
   );
-}
-
-function mayOf({ may, tools }: hub.Access, one: boolean, all: number): string {
-  if (may === "none") return "no";
-  if (one) return may === "all" ? "yes" : "with some arguments";
-  return may === "all" ? "all of it" : `${count(tools)} of ${count(all)} tools`;
-}
-
-/** "@bob may call this by the grant of group team." */
-function Reasons({ who, access, tool }: { who: string; access: hub.Access; tool: boolean }) {
-  if (!access.reasons.length) return <span class="soft">{who === "Everyone" ? "Not everyone may." : "Not allowed."}</span>;
-  return (
-    <ul class="reasons">
-      {grouped(access.reasons).map(([first, ...more]) => (
-        <li key={`${first.why} ${first.at}`}>
-          {first.denies ? `${who} is ` : `${who} may ${tool ? "call" : "use"} this `}
-          {first.why}
-          {first.at !== undefined && (
-            <>
-              , <Time at={first.at} />
-            </>
-          )}
-          :{" "}
-          {[first, ...more].map((it, at) => (
-            <Fragment key={at}>
-              {at > 0 && ", "}
-              <code>{typeof it.capability === "string" ? it.capability : JSON.stringify(it.capability)}</code>
-            </Fragment>
-          ))}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-type Group = [hub.AccessReason, ...hub.AccessReason[]];
-
-/** Capabilities that come from the same place at the same time are one reason. */
-function grouped(reasons: readonly hub.AccessReason[]): Group[] {
-  const groups: Group[] = [];
-  for (const it of reasons) {
-    const known = groups.find(([first]) => first.why === it.why && first.at === it.at);
-    if (known) known.push(it);
-    else groups.push([it]);
-  }
-  return groups;
 }

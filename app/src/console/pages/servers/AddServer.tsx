@@ -1,13 +1,14 @@
 /** Adds a server: what describes it is pasted, tested and saved; or the command that does it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { sentence } from "../../../api/call";
 import type * as hub from "../../../api/schema";
 import { Button, Check, Field, Notice } from "../../../components/parts";
+import { why } from "../../../web/passkeys";
 import { say } from "../../data";
 import { visible } from "../../parts/compare";
 import { Copy } from "../../parts/Copy";
 import { Section } from "../../parts/PageHead";
+import { usePresence } from "../../parts/Presence";
 import { Progress } from "../../parts/Progress";
 import { counted, duration } from "../../parts/Time";
 import { go, pathTo } from "../../router";
@@ -31,24 +32,27 @@ export function AddServer({ editable, onClose }: { editable: boolean; onClose: (
 function Command() {
   const [text, setText] = useState("");
   const [name, setName] = useState("");
+  const isJson = JSON_BEGINS.test(text);
   return (
     <div class="stack">
       <Notice>
-        A server runs programs on the hub's machine, so it is added there. Paste what describes it,
-        and run the command. To allow it on this page, set <code>edit_from_web = true</code> under{" "}
-        <code>[gateway]</code> in the settings file.
+        Adding servers here is switched off (<code>gateway.edit_from_web</code>). Paste what describes the server,
+        and run the command on the hub's machine.
       </Notice>
       <Described text={text} name={name} onText={setText} onName={setName} />
+      {isJson && <p>Save the JSON as <code>server.json</code> there first.</p>}
       <Copy label="Run this on the hub's machine" text={commandFor(text, name)} />
     </div>
   );
 }
 
+const JSON_BEGINS = /^\s*[{["]/;
+
 /** The command that adds what was pasted. */
 export function commandFor(text: string, name: string): string {
   const what = text.trim().replace(/\s*\n\s*/g, " ");
   const called = quoted(name.trim() || "NAME");
-  if (/^[{["]/.test(what)) return "folkmoot backends add --from FILE.json";
+  if (JSON_BEGINS.test(what)) return "folkmoot backends add --from server.json";
   if (/^https?:\/\/\S+$/i.test(what)) return `folkmoot backends add ${called} --url ${quoted(what)}`;
   return `folkmoot backends add ${called} -- ${what || "COMMAND"}`;
 }
@@ -63,7 +67,7 @@ interface DescribedProps {
 }
 
 function Described({ text, name, onText, onName }: DescribedProps) {
-  const isJson = /^\s*[{["]/.test(text);
+  const isJson = JSON_BEGINS.test(text);
   return (
     <>
       <Field
@@ -74,11 +78,11 @@ function Described({ text, name, onText, onName }: DescribedProps) {
         hint="As you would give it to an MCP client, such as uvx mcp-server-time"
       />
       <Field
-        label={isJson ? "Name, if it should have another" : "Name"}
+        label={isJson ? "Name (optional)" : "Name"}
         value={name}
         onInput={onName}
         most={64}
-        hint="Its tools are called by it: 3 to 20 lower-case letters and digits."
+        hint="Used as the prefix of its tools. 3–20 lowercase letters and digits."
       />
     </>
   );
@@ -88,31 +92,29 @@ function Form() {
   const [text, setText] = useState("");
   const [name, setName] = useState("");
   const [everyone, setEveryone] = useState(false);
-  const [token, setToken] = useState("");
+  const presence = usePresence();
   const [busy, setBusy] = useState<"" | "test" | "save">("");
   const [step, setStep] = useState<hub.Testing | null>(null);
   const [error, setError] = useState("");
-  const [tested, setTested] = useState<{ of: string; found: hub.TestedServer } | null>(null);
+  const [tested, setTested] = useState<hub.TestedServer | null>(null);
   const running = useRef<AbortController | null>(null);
   useEffect(() => () => running.current?.abort(), []);
 
-  const of = `${name}\n${text}`;
-  const fits = tested?.of === of && tested.found.tried.ok;
-  const ready = text.trim() !== "" && token.trim() !== "" && !busy;
+  const ready = text.trim() !== "" && presence.ready && !busy;
 
-  const ask = async <T,>(path: string, body: unknown): Promise<T | undefined> => {
+  const ask = async <T,>(operation: string, path: string, body: object): Promise<T | undefined> => {
     running.current = new AbortController();
     setError("");
     setStep(null);
     try {
       return await follow<T, hub.Testing>(path, {
         body,
-        confirm: token.trim(),
+        shown: await presence.show(operation, body),
         onProgress: setStep,
         signal: running.current.signal,
       });
     } catch (failed) {
-      if (!running.current.signal.aborted) setError(sentence(failed));
+      if (!running.current.signal.aborted) setError(why(failed));
       return undefined;
     } finally {
       setBusy("");
@@ -122,12 +124,14 @@ function Form() {
   const test = async () => {
     setBusy("test");
     setTested(null);
-    const found = await ask<hub.TestedServer>("/v1/server-tests", { text, name: name.trim() });
-    if (found) setTested({ of, found });
+    const body = { text, name: name.trim() };
+    const found = await ask<hub.TestedServer>("folkmoot/server_test", "/v1/server-tests", body);
+    if (found) setTested(found);
   };
   const save = async () => {
     setBusy("save");
-    const added = await ask<hub.AddedServer>("/v1/servers", { text, name: name.trim(), everyone });
+    const body = { text, name: name.trim(), everyone, per_user: false };
+    const added = await ask<hub.AddedServer>("folkmoot/server_add", "/v1/servers", body);
     if (!added) return;
     say(`Added ${added.namespace}.`);
     go(pathTo("servers", added.namespace));
@@ -136,25 +140,18 @@ function Form() {
     <div class="stack">
       <Described text={text} name={name} onText={setText} onName={setName} />
       <Check checked={everyone} onChange={setEveryone}>
-        Let every account use it. Otherwise you allow people one by one, or in groups.
+        Open it to everyone. Otherwise you allow people one by one, or in groups.
       </Check>
-      <Field
-        label="Your token, once more"
-        secret
-        value={token}
-        onInput={setToken}
-        most={200}
-        hint="A server runs programs on the hub's machine, so the hub asks who you are again."
-      />
+      {presence.field}
       <div class="line">
-        <Button disabled={!ready} onClick={() => void test()}>
-          Test
+        <Button kind="primary" disabled={!ready} onClick={() => void save()}>
+          Add
         </Button>
-        <Button kind="primary" disabled={!ready || !fits} onClick={() => void save()}>
-          Save
+        <Button disabled={!ready} onClick={() => void test()}>
+          Test only
         </Button>
         {busy && <Button onClick={() => running.current?.abort()}>Stop</Button>}
-        {!fits && !busy && <span class="small soft">Test it first; then it can be saved.</span>}
+        {!busy && <span class="small soft">It is tested first, and added only if it works.</span>}
       </div>
       {busy && (
         <Progress
@@ -167,7 +164,7 @@ function Form() {
           <p role="alert">{visible(error)}</p>
         </Notice>
       )}
-      {tested && <Tested {...tested.found} />}
+      {tested && <Tested {...tested} />}
     </div>
   );
 }

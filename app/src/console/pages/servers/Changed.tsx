@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type * as hub from "../../../api/schema";
 import { Button, Notice } from "../../../components/parts";
 import { attempt, send, useLoad } from "../../data";
+import { Card } from "../../parts/Card";
 import { visible } from "../../parts/compare";
 import { ObjectDiff } from "../../parts/Diff";
 import { Section } from "../../parts/PageHead";
@@ -35,7 +36,7 @@ export function Changed({ namespace }: { namespace: string }) {
 }
 
 /** One tool to accept; also among what waits for decisions. */
-export function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => Promise<void> }) {
+export function Review({ tool, risk, onDone }: { tool: hub.ChangedTool; risk?: hub.Ask["risk"]; onDone: () => Promise<void> }) {
   const [busy, setBusy] = useState(false);
   const { namespace, name, canonical, changed_hash } = tool;
   const accept = async () => {
@@ -51,14 +52,15 @@ export function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => 
     }
   };
   return (
-    <article class="review" aria-label={canonical}>
-      <header class="line">
-        <h3 class="subtitle mono grow">{visible(canonical)}</h3>
-        <span class="tag">{tool.new ? "new" : "changed"}</span>
+    <Card
+      title={`${tool.new ? "New tool" : "Changed tool"} ${visible(canonical)}`}
+      risk={risk}
+      beside={
         <span class="small soft">
           seen <Time at={tool.since} />
         </span>
-      </header>
+      }
+    >
       {tool.findings.length > 0 && (
         <Notice tone="danger">Its description has suspicious content: {tool.findings.join(", ")}.</Notice>
       )}
@@ -74,6 +76,6 @@ export function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => 
           Accept {visible(canonical)}
         </Button>
       </div>
-    </article>
+    </Card>
   );
 }

@@ -1,29 +1,29 @@
-/** One server: how it is, what waits to be reviewed, its calls, its tools and who may use them. */
+/** One server: how it is, what waits to be reviewed, its calls, its tools and who can use them. */
 import "../../design/servers.css";
 
 import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 
-import { sentence } from "../../../api/call";
 import type * as hub from "../../../api/schema";
-import { Button, Field, Notice } from "../../../components/parts";
+import { Button, Check, Notice } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
 import { attempt, say, send, useLoad, usePages } from "../../data";
 import type { PageProps } from "../../pages";
 import { visible } from "../../parts/compare";
-import { Confirm } from "../../parts/Confirm";
 import { Copy } from "../../parts/Copy";
+import { Dialog } from "../../../components/Dialog";
 import { PageHead, Section } from "../../parts/PageHead";
 import { Plot } from "../../parts/Plot";
+import { Confirming } from "../../parts/Presence";
 import { Problem } from "../../parts/Problem";
 import { Pager } from "../../parts/Table";
 import { count, counted, Time } from "../../parts/Time";
 import { go } from "../../router";
 import { operates } from "../../session";
-import { Access } from "./Access";
+import { Access, because } from "./Access";
 import { Changed } from "./Changed";
 import { follow, milliseconds, minutes, SERVER_EVENTS, type ServerView, viewOf } from "./hub";
-import { mayBecause, useHistory } from "./Servers";
+import { useHistory } from "./Servers";
 import { State, Why } from "./State";
 import { Tools } from "./Tools";
 
@@ -77,7 +77,8 @@ function Operated({ namespace }: { namespace: string }) {
         >
           Restart
         </Button>
-        <Remove namespace={namespace} editable={servers.data?.editable ?? false} />
+        {servers.data?.editable && <Settings shown={shown} onDone={list.reload} />}
+        <Remove namespace={namespace} tools={view.tools} editable={servers.data?.editable ?? false} />
       </PageHead>
       <Problem error={list.error} onRetry={list.reload} />
       <Health view={view} shown={shown} />
@@ -104,11 +105,11 @@ export function Health({ view, shown }: { view: ServerView; shown: hub.ShownServ
     ["State", <StateFact view={view} />],
     ["Since", <Time at={view.since} />],
     [view.transport === "stdio" ? "Program" : "Address", <span class="mono">{visible(view.target)}</span>],
-    ["Speaks", [view.transport, view.era && `${view.era} era`].filter(Boolean).join(", ")],
+    ["Protocol", [view.transport, view.era && `${view.era} era`].filter(Boolean).join(", ")],
     ["Offers", offers(view)],
     ["Calls", `${count(view.calls)}, ${count(view.errors)} without an answer, ${count(view.in_flight)} open`],
     ["Connections", `${count(view.connections)}, lost ${counted(view.restarts, "time")}`],
-    ["Used by", shown.everyone ? "every account" : "those who are allowed"],
+    ["Open to", shown.everyone ? "everyone" : "people you allow"],
     ["New tools", shown.trusted ? "listed without review: the server is trusted" : "reviewed first"],
   ];
   // One node links such a server for all.
@@ -183,45 +184,96 @@ function Calls({ namespace }: { namespace: string }) {
 }
 
 /** Removes a server, or says how to. */
-function Remove({ namespace, editable }: { namespace: string; editable: boolean }) {
-  const [token, setToken] = useState("");
-  const [error, setError] = useState("");
-  if (!editable) {
-    return (
-      <Confirm
-        label="Remove"
-        verb="Done"
-        danger={false}
-        question={`To remove ${namespace}, run this on the hub's machine.`}
-        onConfirm={() => true}
-      >
-        <Copy label="Command" text={`folkmoot backends remove ${namespace}`} />
-      </Confirm>
-    );
-  }
-  const remove = async () => {
-    setError("");
-    try {
-      const path = `/v1/servers/${encodeURIComponent(namespace)}`;
-      await follow<hub.RemovedServer>(path, { method: "DELETE", confirm: token.trim() });
-    } catch (failed) {
-      setError(sentence(failed));
-      return false;
-    }
-    setToken("");
-    say(`Removed ${namespace}.`);
-    go("/servers");
-    return true;
-  };
+function Remove({ namespace, tools, editable }: { namespace: string; tools: number; editable: boolean }) {
+  const [open, setOpen] = useState(false);
+  const close = () => setOpen(false);
   return (
-    <Confirm
-      label="Remove"
-      question={`Remove ${namespace} from the settings file? Nobody can use it then.`}
-      ready={token.trim() !== ""}
-      onConfirm={remove}
-    >
-      <Field label="Your token, once more" secret value={token} onInput={setToken} error={error || undefined} />
-    </Confirm>
+    <>
+      <Button onClick={() => setOpen(true)}>Remove</Button>
+      {open && (
+        <Dialog title={`Remove ${namespace}?`} onClose={close}>
+          {editable ? (
+            <Removing namespace={namespace} tools={tools} onClose={close} />
+          ) : (
+            <>
+              <p>Removing servers here is switched off. Run this on the hub's machine.</p>
+              <Copy label="Command" text={`folkmoot backends remove ${namespace}`} />
+              <div class="line">
+                <Button onClick={close}>Close</Button>
+              </div>
+            </>
+          )}
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** What can be changed of a server while the hub runs. */
+function Settings({ shown, onDone }: { shown: hub.ShownServer; onDone: () => unknown }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Settings…</Button>
+      {open && <Setting shown={shown} onDone={onDone} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function Setting({ shown, onDone, onClose }: { shown: hub.ShownServer; onDone: () => unknown; onClose: () => void }) {
+  const { namespace, state } = viewOf(shown.server);
+  const [everyone, setEveryone] = useState(shown.everyone);
+  const [trusted, setTrusted] = useState(shown.trusted);
+  const [enabled, setEnabled] = useState(state !== "off");
+  const args = { namespace, everyone, trusted, enabled };
+  return (
+    <Dialog title={`Settings of ${namespace}`} onClose={onClose}>
+      <Check checked={enabled} onChange={setEnabled}>
+        Switched on
+      </Check>
+      <Check checked={everyone} onChange={setEveryone}>
+        Open to everyone. Otherwise only the people and groups you allow can use it.
+      </Check>
+      <Check checked={trusted} onChange={setTrusted}>
+        Trusted: new and changed tools are listed without your review.
+      </Check>
+      <Confirming
+        verb="Save"
+        operation="folkmoot/server_set"
+        args={args}
+        work={async (headers) => {
+          const { namespace: _, ...body } = args;
+          await follow(`/v1/servers/${encodeURIComponent(namespace)}`, { method: "PATCH", body, shown: headers });
+          say(`Saved the settings of ${namespace}.`);
+          await onDone();
+          onClose();
+        }}
+        onClose={onClose}
+      />
+    </Dialog>
+  );
+}
+
+function Removing({ namespace, tools, onClose }: { namespace: string; tools: number; onClose: () => void }) {
+  return (
+    <>
+      <p>
+        {tools ? `Its ${counted(tools, "tool")}` : "It"} can no longer be called by anyone, and calls that are open
+        end. It leaves the settings file. What you allowed people stays, for when you add it again.
+      </p>
+      <Confirming
+        verb={`Remove ${namespace}`}
+        danger
+        operation="folkmoot/server_remove"
+        args={{ namespace }}
+        work={async (shown) => {
+          await follow(`/v1/servers/${encodeURIComponent(namespace)}`, { method: "DELETE", shown });
+          say(`Removed ${namespace}.`);
+          go("/servers");
+        }}
+        onClose={onClose}
+      />
+    </>
   );
 }
 
@@ -241,7 +293,7 @@ function Mine({ namespace }: { namespace: string }) {
         title={server.namespace}
         lead={
           <>
-            {mayBecause("You", server.reasons)} <Back />
+            {because(server.reasons)} <Back />
           </>
         }
       />

@@ -1,4 +1,4 @@
-/** The servers behind the hub: all of them for operators, those one may use for everyone else. */
+/** The servers behind the hub: all of them for operators, those one can use for everyone else. */
 import "../../design/servers.css";
 
 import { useEffect, useState } from "preact/hooks";
@@ -16,6 +16,7 @@ import { type Column, Table } from "../../parts/Table";
 import { count } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
 import { operates } from "../../session";
+import { because } from "./Access";
 import { AddServer } from "./AddServer";
 import { milliseconds, SERVER_EVENTS, type ServerView, sum, viewOf } from "./hub";
 import { useSignIns } from "./SignIn";
@@ -77,8 +78,8 @@ function AllTable({ views, history, adding }: AllTableProps) {
   const signIn = useSignIns();
   if (!views.length) {
     return adding ? null : (
-      <Empty title="There are no servers yet.">
-        <p>Add one, and its tools can be used through this hub by those whom you allow.</p>
+      <Empty title="No servers yet.">
+        <p>Add one. The people you allow can then use its tools through this hub.</p>
       </Empty>
     );
   }
@@ -106,7 +107,7 @@ function AllTable({ views, history, adding }: AllTableProps) {
     <>
       {views.length > MANY && <Field label="Find a server" value={sought} onInput={setSought} />}
       {rows.length ? (
-        <Table label="Servers" columns={columns} rows={rows} rowKey={(it) => it.namespace} />
+        <Table label="Servers" compact columns={columns} rows={rows} rowKey={(it) => it.namespace} />
       ) : (
         <Empty title="No server has this in its name." />
       )}
@@ -143,11 +144,12 @@ function Errors({ of }: { of: hub.ServerHistory | undefined }) {
 }
 
 function Latency({ of, view }: { of: hub.ServerHistory | undefined; view: ServerView }) {
-  const told = view.median_ms === null ? "" : `median ${milliseconds(view.median_ms)}`;
+  if (view.median_ms === null) return <span class="soft">no calls yet</span>;
+  const told = `median ${milliseconds(view.median_ms)}`;
   return (
     <div class="latency">
       <Sparkline values={of?.mean_ms ?? []} label={`Latency of ${view.namespace} in the last hour, ${told}`} />
-      {told && <span class="small soft">{told}</span>}
+      <span class="small soft">{told}</span>
     </div>
   );
 }
@@ -175,30 +177,22 @@ function Mine() {
       ),
     },
     { head: "Tools", number: true, cell: (it) => count(it.tools) },
-    { head: "Why you may use it", cell: (it) => mayBecause("You", it.reasons) },
+    { head: "Why you can use it", cell: (it) => because(it.reasons) },
   ];
   return (
     <>
-      <PageHead title="Servers" lead="The MCP servers that you may use through this hub." />
+      <PageHead title="Servers" lead="The MCP servers that you can use through this hub." />
       <Loaded load={load}>
         {({ servers }) =>
           servers.length ? (
-            <Table label="Servers" columns={columns} rows={servers} rowKey={(it) => it.namespace} />
+            <Table label="Servers" compact columns={columns} rows={servers} rowKey={(it) => it.namespace} />
           ) : (
-            <Empty title="There is no server that you may use.">
-              <p>Ask whoever runs this hub to allow you one.</p>
+            <Empty title="No servers yet.">
+              <p>An operator of this hub can allow you some.</p>
             </Empty>
           )
         }
       </Loaded>
     </>
   );
-}
-
-/** "You may use it by the grant of group team." */
-export function mayBecause(who: string, reasons: readonly hub.AccessReason[]): string {
-  const allowing = [...new Set(reasons.filter((it) => !it.denies).map((it) => it.why))];
-  if (!allowing.length) return "";
-  const but = reasons.some((it) => it.denies) ? ", but not all of it" : "";
-  return `${who} may use it ${allowing.join(" and ")}${but}.`;
 }

@@ -5,14 +5,15 @@ import { sentence } from "../../../api/call";
 import type * as hub from "../../../api/schema";
 import { Button, Choice, Field, Notice } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
+import { RiskTag } from "../../parts/Card";
 import { visible } from "../../parts/compare";
 import { Empty } from "../../parts/Empty";
 import { Progress } from "../../parts/Progress";
 import { initial, type Json, type Problem, problemsOf, read, SchemaForm } from "../../parts/SchemaForm";
 import { duration } from "../../parts/Time";
 import { place, setQuery } from "../../router";
-import { operates } from "../../session";
-import { AccessTable } from "./Access";
+import { operates, who } from "../../session";
+import { AccessList, Why } from "./Access";
 import { follow } from "./hub";
 
 const MANY = 12;
@@ -22,8 +23,8 @@ export function Tools({ tools, namespace }: { tools: readonly hub.ServerTool[]; 
   const [sought, setSought] = useState("");
   if (!tools.length) {
     return (
-      <Empty title="It has no tools here.">
-        <p>It may not have been reached yet, or offers none that you may call.</p>
+      <Empty title="No tools here.">
+        <p>It was not reached yet, or offers none that you can call.</p>
       </Empty>
     );
   }
@@ -70,8 +71,7 @@ function Tags({ tool }: { tool: hub.ServerTool }) {
     <>
       {tool.held && <span class="tag urgent">{HELD[tool.held] ?? tool.held}</span>}
       {tool.findings.length > 0 && <span class="tag urgent">suspicious</span>}
-      {tool.annotations["readOnlyHint"] === true && <span class="tag">reads only</span>}
-      {tool.annotations["destructiveHint"] === true && <span class="tag">may destroy</span>}
+      {tool.risk !== "unknown" && <RiskTag risk={tool.risk} />}
     </>
   );
 }
@@ -94,9 +94,7 @@ function Details({ tool, namespace }: { tool: hub.ServerTool; namespace: string 
       {tool.may_call ? (
         <Try tool={tool} />
       ) : (
-        <p class="soft">
-          {tool.held ? "It can be called once it is accepted." : "Your account may not call it."}
-        </p>
+        <NotYours tool={tool} />
       )}
       <details>
         <summary>Schema of its arguments</summary>
@@ -109,12 +107,18 @@ function Details({ tool, namespace }: { tool: hub.ServerTool; namespace: string 
   );
 }
 
+function NotYours({ tool }: { tool: hub.ServerTool }) {
+  const handle = who.value?.handle;
+  if (operates.value && handle) return <Why handle={handle} tool={tool.name} />;
+  return <p class="soft">{tool.held ? "It can be called once it is accepted." : "You can't call it."}</p>;
+}
+
 function WhoMay({ namespace, tool }: { namespace: string; tool: string }) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Who may call it, and why</summary>
-      {open && <AccessTable namespace={namespace} tool={tool} />}
+      <summary>Who can call it, and why</summary>
+      {open && <AccessList namespace={namespace} tool={tool} />}
     </details>
   );
 }
@@ -173,7 +177,7 @@ function Try({ tool }: { tool: hub.ServerTool }) {
           hideLabel
           value={era}
           options={[
-            ["stateless", "as a stateless client"],
+            ["stateless", "as a client without a session"],
             ["handshake", "as a client with a session"],
           ]}
           onChange={setEra}

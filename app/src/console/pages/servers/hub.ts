@@ -40,19 +40,18 @@ export const viewOf = (shown: Record<string, unknown>) => shown as unknown as Se
 export const SERVER_EVENTS = ["server.changed", "pins.changed", "tools.changed", "settings.changed"] as const;
 
 interface Followed<P> {
-  method?: "POST" | "DELETE";
+  method?: "POST" | "PATCH" | "DELETE";
   body?: unknown;
-  /** The reader's token, given once more: in a header, which nobody logs. */
-  confirm?: string;
+  /** What shows that the reader is there (parts/Presence.tsx): in headers, which nobody logs. */
+  shown?: Record<string, string>;
   onProgress?: (progress: P) => void;
   signal?: AbortSignal;
 }
 
 /** A request that may take long: what it says on its way is told, and what comes of it answered. */
 export async function follow<T, P = never>(path: string, options: Followed<P>): Promise<T> {
-  const headers: Record<string, string> = { accept: "text/event-stream", "folkmoot-page": "1" };
+  const headers: Record<string, string> = { accept: "text/event-stream", "folkmoot-page": "1", ...options.shown };
   if (options.body !== undefined) headers["content-type"] = "application/json";
-  if (options.confirm) headers["folkmoot-confirm"] = options.confirm;
   let response: Response;
   try {
     response = await fetch(path, {

@@ -17,12 +17,12 @@ import { useTapes } from "./Tapes";
 
 const PAGE = 100;
 const WORDS: Record<Difference, string> = {
-  same: "same",
-  arguments: "other arguments",
-  outcome: "other outcome",
-  answer: "other answer",
-  only_a: "only here",
-  only_b: "only there",
+  same: "the same",
+  arguments: "different arguments",
+  outcome: "different outcome",
+  answer: "different answer",
+  only_a: "only in this tape",
+  only_b: "only in the other tape",
 };
 
 const keyOf = ({ place, name }: hub.TapeRow) => `${place}/${name}`;
@@ -85,7 +85,7 @@ function Compared({ a, b }: { a: hub.TapeRow; b: hub.TapeRow }) {
               .map((it) => [it, found.filter((pair) => pair.difference === it).length] as const)
               .filter(([, number]) => number)
               .map(([it, number]) => `${number.toLocaleString()} ${WORDS[it]}`)
-              .join(", ") || "none"}
+              .join(" · ") || "none"}
           </p>
           <Check checked={all} onChange={setAll}>
             Show equal calls too

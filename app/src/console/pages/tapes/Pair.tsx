@@ -24,7 +24,25 @@ interface Line extends Json {
   by?: string;
 }
 
+/** Deeper than this, a text within a text stays one. */
+const MOST_NESTED = 4;
+/** A text that is an object or a list in JSON is one of those, so that it can be read. */
+export function opened(value: unknown, nested = 0): unknown {
+  if (Array.isArray(value)) return value.map((it) => opened(it, nested));
+  if (value !== null && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([name, it]) => [name, opened(it, nested)]));
+  }
+  if (typeof value !== "string" || nested >= MOST_NESTED || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return opened(JSON.parse(value), nested + 1);
+  } catch {
+    return value;
+  }
+}
+
 export const pretty = (value: unknown) => JSON.stringify(value, null, 2) ?? "";
+
+const REDACTED = "[redacted:";
 
 const isRequest = (line: Line) => typeof line.message?.["method"] === "string";
 
@@ -44,10 +62,10 @@ export function Pair({ path, onClose }: { path: string; onClose: () => void }) {
         if (event.key === "Escape") onClose();
       }}
     >
-      <div class="line">
-        <h2 class="subtitle grow">Message</h2>
-        <Button onClick={onClose}>Close</Button>
-      </div>
+      <h2 class="hidden">Message</h2>
+      <span class="pair-close">
+        <Button kind="plain" icon="close" label="Close" onClick={onClose} />
+      </span>
       <Loaded load={load}>
         {({ line, other, outcome, seconds, complete }) => {
           const [one, two] = [line as Line, other as Line | null];
@@ -85,6 +103,7 @@ function Half({ title, line }: { title: string; line: Line }) {
     return <p class="soft">{`${title}: ${bytes(line.bytes ?? 0)}, too long to show. Download the tape.`}</p>;
   }
   const message = pretty(line.message);
+  const shown = pretty(opened(line.message));
   const session = line.session?.id;
   return (
     <div class="stack half">
@@ -92,10 +111,16 @@ function Half({ title, line }: { title: string; line: Line }) {
         {title} <span class="soft">{`#${line.seq} · ${line.transport?.type ?? "unknown"} · `}</span>
         <Time at={line.timing?.system_time} />
       </h3>
-      {session && <p class="small soft mono">{session}</p>}
+      {session && <p class="small soft">Session {session.startsWith(REDACTED) ? "redacted" : <span class="mono">{session}</span>}</p>}
       <pre class="json" tabIndex={0} aria-label={title}>
-        {message}
+        {shown}
       </pre>
+      {shown !== message && <p class="small soft">Text that is JSON is shown as JSON. The raw line has it as it was sent.</p>}
+      {shown.includes(REDACTED) && (
+        <p class="small soft">
+          <code>{`${REDACTED}…]`}</code> stands for a secret that was not recorded. The same secret has the same letters.
+        </p>
+      )}
       {line.at_server && (
         <>
           <p class="small">

@@ -37,8 +37,16 @@ export function Tape({ params }: PageProps) {
   const view = query.get("view") ?? "";
   return (
     <>
-      <PageHead title={<span class="mono">{which.name}</span>} lead={<a href="/tapes">All tapes</a>}>
+      <PageHead
+        title={
+          <>
+            <a href="/tapes">Tapes</a> / <span class="mono">{which.name}</span>
+          </>
+        }
+        lead={load.data && <Facts tape={load.data} />}
+      >
         {load.data && <State tape={load.data} />}
+        {load.data && <Views tape={load.data} view={view} />}
         {load.data && (
           <a class="button" href={pathOf(which, "file")} download={which.name}>
             Download
@@ -48,30 +56,12 @@ export function Tape({ params }: PageProps) {
       {load.status === NOT_FOUND ? <Missing /> : <Loaded load={load}>
         {(tape) => (
           <>
-            <p class="soft">
-              <Time at={seconds(tape.started)} /> · {duration(lengthOf(tape))}
-              {tape.messages !== null && ` · ${counted(tape.messages, "message")}`} ·{" "}
-              {bytes(tape.bytes)} · <span class="mono">{tape.client}</span> →{" "}
-              <span class="mono">{tape.server}</span>
-            </p>
             {!tape.redaction_key && (
               <Notice tone="warning">
                 This tape was recorded without redaction: there may be secrets on it. To make a copy
                 without them, run <code>folkmoot tape redact</code>.
               </Notice>
             )}
-            <nav aria-label="Views" class="line">
-              {VIEWS.map(([name, title]) => (
-                <a
-                  key={name}
-                  class="button"
-                  href={withQuery(linkTo(tape), { view: name })}
-                  aria-current={view === name ? "page" : undefined}
-                >
-                  {title}
-                </a>
-              ))}
-            </nav>
             {view === "numbers" && <Numbers tape={tape} />}
             {view === "compare" && <Compare tape={tape} />}
             {view === "use" && <Use tape={tape} />}
@@ -80,6 +70,34 @@ export function Tape({ params }: PageProps) {
         )}
       </Loaded>}
     </>
+  );
+}
+
+function Facts({ tape }: { tape: hub.TapeRow }) {
+  return (
+    <span class="small">
+      <Time at={seconds(tape.started)} /> · {duration(lengthOf(tape))}
+      {tape.messages !== null && ` · ${counted(tape.messages, "message")}`} ·{" "}
+      {bytes(tape.bytes)} · <span class="mono">{tape.client}</span> →{" "}
+      <span class="mono">{tape.server}</span>
+    </span>
+  );
+}
+
+function Views({ tape, view }: { tape: hub.TapeRow; view: string }) {
+  return (
+    <nav aria-label="Views" class="line">
+      {VIEWS.map(([name, title]) => (
+        <a
+          key={name}
+          class="button"
+          href={withQuery(linkTo(tape), { view: name })}
+          aria-current={view === name ? "page" : undefined}
+        >
+          {title}
+        </a>
+      ))}
+    </nav>
   );
 }
 

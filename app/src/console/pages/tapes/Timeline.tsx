@@ -20,7 +20,6 @@ const DIRECTIONS = [
 ] as const;
 const NAMES = ["method", "name", "direction", "text", "errors"] as const;
 const PAUSE_MS = 300;
-const NARROW = "(max-width: 48rem)";
 
 const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
@@ -122,8 +121,8 @@ function Filters({ filter }: { filter: Filter }) {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
   const given = JSON.stringify(filter);
-  // Where there is little room, the fields wait until somebody wants them.
-  const [open] = useState(() => Object.values(filter).some(Boolean) || !matchMedia(NARROW).matches);
+  // The fields wait until somebody wants them: the room is for the messages.
+  const [open] = useState(() => Object.values(filter).some(Boolean));
   useEffect(() => setWords(filter), [given]);
   const set = (changed: Partial<Filter>, now = false) => {
     const next = { ...words, ...changed };
@@ -220,16 +219,15 @@ function Moment({ row, pressed }: { row: Message; pressed: boolean }) {
         <span aria-hidden="true">{from ? (fromClient ? "→" : "←") : "·"}</span>
         <span class="hidden">{from}</span>
       </span>
-      <span class="what">
-        <span class="mono method">
-          {row.shape === "too_long" ? "A line that is too long to show" : row.method || row.shape}
-          {row.name && ` ${row.name}`}
-        </span>
-        {row.seconds !== null && <span class="took">{duration(row.seconds)}</span>}
+      <span class="mono method">
+        {row.shape === "too_long" ? "A line that is too long to show" : row.method || row.shape}
+        {row.name && ` ${row.name}`}
+      </span>
+      <span class="took">{row.seconds !== null && duration(row.seconds)}</span>
+      <span class="says soft">
         {row.failed && <span class="tag urgent">error</span>}
         {row.verdict && <span class="tag">{row.by ? `${row.verdict} by ${row.by}` : row.verdict}</span>}
-        {row.redacted > 0 && <span class="tag">{count(row.redacted)} redacted</span>}
-        <span class="says soft">{row.summary}</span>
+        {row.redacted > 0 && <span class="tag">{count(row.redacted)} redacted</span>} {row.summary}
       </span>
     </button>
   );

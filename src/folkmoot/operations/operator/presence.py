@@ -1,0 +1,108 @@
+"""Operators show that they are there before they change what the hub's machine runs.
+
+A browser session lasts for weeks and a laptop is left open. For such a change their passkey signs
+the very call, or they give a token once more where they have no passkey.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from folkmoot.core import errors as e
+from folkmoot.core.scopes import OPERATE, scope
+from folkmoot.operations.passkeys import SignedAnswer, SignedTicket, is_present
+from folkmoot.operations.row import CONFIRMED, Arguments, describe
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+PRESENT: Final = {**CONFIRMED, "folkmoot-ticket": "ticket", "folkmoot-passkey": "passkey"}
+"""In headers, which nobody logs, as a token that is given once more."""
+SECRET: Final = ("token", "ticket", "passkey")
+ERRORS: Final = (
+    e.CapabilityDenied,
+    e.ConfirmationInvalid,
+    e.PasskeyInvalid,
+    e.PasskeyUnusable,
+)
+INSECURE: Final = (
+    "This needs https, or a browser on the hub's own machine at localhost: over plain http anyone "
+    "in between can read and change it."
+)
+CONFIRM: Final = (
+    "This changes what runs on the hub's machine: use your passkey, or give your token once more."
+)
+NEEDS_PASSKEY: Final = "Use your passkey: in a browser, a token once more is not enough."
+NARROW: Final = (
+    "Give another of your tokens once more: this one is for a few things only, as a program's is."
+)
+
+
+class Confirmed(Arguments, frozen=True, kw_only=True):
+    """What shows over the network that an operator is there."""
+
+    token: Annotated[
+        str,
+        describe(
+            "A token of your account once more, one that is not for a few things only.",
+            max_length=200,
+        ),
+    ] = ""
+    ticket: SignedTicket = ""
+    passkey: SignedAnswer = ""
+
+
+async def check_present(call: Call[Any], operation: str) -> None:
+    """Refuse whoever does not show that they are there.
+
+    On the operator's own socket nothing more is needed: whoever is there can start programs anyway.
+    """
+    who = call.caller
+    if who.account is None:
+        return
+    try:
+        if not is_secure(who.base_url):
+            raise e.CapabilityDenied(INSECURE)
+        if not await is_present(call, operation, "token"):
+            await check_token(call)
+    except e.FolkmootError as error:
+        from folkmoot import audit
+
+        audit.record_refusal(who.principal, operation, error)
+        raise
+
+
+async def check_token(call: Call[Any]) -> None:
+    """Refuse a request without a token that shows it is the caller's own.
+
+    What they may do they came with. A token for a few things only, such as an agent's, is not one
+    that a person keeps to themselves.
+    """
+    from folkmoot.accounts.passkeys import has_passkeys
+
+    accounts, token = call.services.accounts, call.arguments.token
+    if not token:
+        raise e.ConfirmationInvalid(CONFIRM)
+    came_with = await accounts.authentication.by_id(call.caller.credential_id)
+    if came_with and came_with.credential.kind == "browser" and has_passkeys(call.caller.base_url):
+        here = urlsplit(call.caller.base_url.lower()).hostname
+        if any(each.rp_id == here for each in await accounts.passkeys.list(call.account)):
+            raise e.ConfirmationInvalid(NEEDS_PASSKEY)
+    confirmed = await accounts.confirm(call.caller.credential_id, token)
+    given = scope(confirmed.scope)
+    if not (given.is_whole or given.has(OPERATE)):
+        raise e.ConfirmationInvalid(NARROW)
+
+
+def is_secure(base_url: str) -> bool:
+    """Whether a browser takes what comes from an address as secure."""
+    from folkmoot.accounts.passkeys import has_passkeys
+
+    if has_passkeys(base_url) or base_url.lower().startswith("https:"):
+        return True
+    try:
+        return ip_address(urlsplit(base_url).hostname or "").is_loopback
+    except ValueError:
+        return False
