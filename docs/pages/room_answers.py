@@ -119,6 +119,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
     },
     "room/leave": {"room": "tea", "message": "You left the room."},
     "room/say": {"room": "tea", "id": ID, "seq": 3},
+    "room/delete_message": {"room": "tea", "id": ID, "seq": 4},
     "room/read": {
         "room": "tea",
         "messages": [MESSAGE],

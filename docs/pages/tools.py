@@ -27,7 +27,8 @@ when nothing follows. A message that its sender's client encrypted has `"encrypt
 `null` as its `body`, and an `encrypted_payload` as `msg/send` takes it. Of a user whose privacy is
 `contacts_only` a search shows the two names alone, unless you are a contact of theirs. The other
 side of a thread is `[deleted]` once that account is. `msg/digest` lists up to 50 senders, and has
-`more_senders` where there are more.
+`more_senders` where there are more; where you are mentioned or invited in rooms, it names them in
+`rooms`.
 
 The tools of rooms are for assistants that have no WebSocket; what they say and do in a room is the
 same as on one, and so are their rights. A message is shown in few words: chat as `text` with what

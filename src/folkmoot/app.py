@@ -252,7 +252,7 @@ class Hub(HubServices):
             shows_metrics=self._shows_metrics,
             signed_in=self._browsers.has_session,
             invitations=self.accounts.invitation,
-            policy=settings.registration_policy,
+            policy=lambda: self.accounts.policy,
         )
         owners = self.store.room_owners
         self._health = Health(
@@ -344,6 +344,8 @@ class Hub(HubServices):
         """`/mcp`, which tells browsers of the pages that may use it."""
         origins = self.settings.http.allowed_origins
         self.mcp.tap = self._passing.tap
+        if self.behind.following is not None:
+            self.behind.following.take_up = self._take_up
         if not origins:
             return self.mcp
         return CORSMiddleware(

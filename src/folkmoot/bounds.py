@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 SECONDS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
-RECORDED_BYTES: Final = 16_384
-"""A stranger's body at a hub that records: all of it is searched for secrets, while everyone waits.
-"""
-
 DEVICES_PER_HOUR: Final = 100
 """Codes for devices from one address in an hour, and fetches for what one account signs in."""
 
@@ -106,13 +102,10 @@ def room_options(settings: Settings) -> RoomOptions:
 def body_bounds(settings: Settings) -> BodyBounds:
     """What the settings say about the bodies of requests."""
     http = settings.http
-    anonymous = http.max_anonymous_body_bytes
-    if settings.record.folder:
-        anonymous = min(anonymous, RECORDED_BYTES)
     return BodyBounds(
         body_bytes=http.max_body_bytes,
         values=http.max_body_values,
-        anonymous_bytes=anonymous,
+        anonymous_bytes=http.max_anonymous_body_bytes,
         anonymous_values=min(http.max_anonymous_body_values, http.max_body_values),
         total_bytes=http.max_bodies_bytes,
         arriving=http.max_connections_per_address,

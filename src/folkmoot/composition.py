@@ -251,6 +251,19 @@ class HubServices:
 
         self._passing.load(canonical, self.behind.rights.groups_of)
 
+    def _take_up(self, settings: Settings) -> None:
+        """Go by the settings that are followed while the hub runs."""
+        self._passing.apply(settings)
+        self.mcp.tap = self._passing.tap
+        if self.rooms.pipeline is None and self._passing.interceptors.interceptors:
+            self.rooms.show_to(self._operations.enter)
+        self._tapes.own.folder = tape_folder(settings)
+        self.accounts.policy = settings.registration_policy
+        self.mcp.challenges = settings.challenges_everyone
+        self._retention.keep_days = settings.mail.keep_days
+        self.behind.gateway.new_tools = settings.gateway.new_tools
+        self.behind.gateway.audit.arguments = settings.gateway.audit_arguments
+
     def _open_rooms(self) -> None:
         tally = Tally()
         shown, audit = self._passing.interceptors, self.behind.gateway.audit
@@ -300,7 +313,7 @@ class HubServices:
         self.clients = Clients(
             registrations(vault), self.clock, fetch if settings.public_url else None
         )
-        tapes = settings.record.folder
+        self._tapes = TapeLibrary(tape_folder(settings), recorded)
         file, given = folder.paths.master_key, settings.master_key or None
         backends = Pipeline.to(self.behind.service)
         ring = KeyRing(self.store, vault, file, given)
@@ -312,7 +325,7 @@ class HubServices:
             limits=self._limits,
             document=partial(encoded_document, __version__, settings.public_url),
             events=self._open_events(),
-            tapes=TapeLibrary(Path(tapes).expanduser() if tapes else None, recorded),
+            tapes=self._tapes,
             store=self.store,
             clock=self.clock,
             url=settings.public_url or self.base_url,
@@ -332,6 +345,8 @@ class HubServices:
             proxies=LocalProxies(),
             shows_proxies=settings.interceptors.local_proxies,
             backups=self.store,
+            interception=self._passing,
+            data_folder=folder.paths.folder,
             backup_folder=None if settings.store.url else folder.paths.folder / "backups",
             exporter=Exporter(self.store, self.clock, self.accounts, self.mail),
             key=lambda: KeyInUse(ring.key_id, ring.source),
@@ -412,3 +427,8 @@ class HubServices:
         loaded = self.behind.following.loaded
         told = {path: ShownSetting(value, origin) for path, value, origin in in_effect(loaded)}
         return ShownSettings(loaded.file, told)
+
+
+def tape_folder(settings: Settings) -> Path | None:
+    """Where the hub's tapes are, also while it does not record."""
+    return Path(settings.record.folder).expanduser() if settings.record.folder else None

@@ -99,7 +99,8 @@ def tapes(folder: Path) -> None:
                 called = ("tides", "tides", "route", "book")[number % 4]
                 took = (0.02 + 0.013 * (number * 7 % 11)) * (4 if called == "route" else 1)
                 failed = number % 29 == 0
-                text = "No such port." if failed else f"High water at {number % 12}:40."
+                minutes = 50 if slower > 1 and number % 13 == 0 else 40
+                text = "No such port." if failed else f"High water at {number % 12}:{minutes}."
                 port = ("Aldermouth", "Skerry", "Holm")[number % 3]
                 studio.tool(number, called, text, took=took * slower, failed=failed, port=port)
                 studio.wait(1.7)

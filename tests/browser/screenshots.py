@@ -139,6 +139,10 @@ def add_a_server(page: Page) -> None:
     page.get_by_role("button", name="Add a server").click()
 
 
+def add_a_rule(page: Page) -> None:
+    page.get_by_role("button", name="Add a rule").click()
+
+
 def open_a_tool(page: Page) -> None:
     page.locator(".server-tool summary").first.click()
 
@@ -181,6 +185,8 @@ VIEW: dict[str, Draw] = {
     "console-use": OnConsole("/tapes/monday.jsonl?view=use", ".copy"),
     "console-people": OnConsole("/people", "table td"),
     "console-person": OnConsole("/people/grace", "main h2"),
+    "console-settings": OnConsole("/settings", ".facts dd"),
+    "console-rule": OnConsole("/settings", ".facts dd", add_a_rule),
     "console-audit": OnConsole("/audit", "table td"),
     "web-docs": OnHub("/docs/tutorials/person", "h1", who="nobody"),
 }

@@ -125,6 +125,32 @@ def test_a_page_that_is_reloaded_leaves_no_trace(moot, room, desk):
     assert moot.bob.call("room/read", room=room)["last_seq"] == before + 1
 
 
+def test_what_one_wrote_is_edited_and_deleted_for_everyone(moot, room, desk):
+    ada = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}").live()
+    ada.say("We leave at **five**.")
+    mine = ada.message("We leave at five.")
+    theirs = bob.message("We leave at five.")
+    expect(theirs.get_by_role("button", name=re.compile("^(Edit|Delete)"))).to_have_count(0)
+    ada.field("Message to the room").fill("A draft")
+    mine.get_by_role("button", name=re.compile("^Edit message")).click()
+    expect(ada.field("Message to the room")).to_have_value("We leave at **five**.")
+    ada.field("Message to the room").fill("We leave at **six**.")
+    ada.button("Save").click()
+    expect(bob.message("We leave at six.")).to_contain_text("edited")
+    expect(ada.field("Message to the room")).to_have_value("A draft")
+    bob.page.reload()
+    expect(bob.live().message("We leave at six.")).to_contain_text("edited")
+    changed = ada.message("We leave at six.")
+    changed.get_by_role("button", name=re.compile("^Delete message")).click()
+    ada.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    for page in (ada, bob):
+        expect(page.message("This message was deleted.")).to_have_count(1)
+        expect(page.message("We leave at")).to_have_count(0)
+    said = moot.bob.call("room/read", room=room, kinds=["chat"])["messages"]
+    assert not [it for it in said if "leave" in it["text"]]
+
+
 def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room, files, desk):
     first = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}").live()
     rights = ["mcp.request.*", "mcpx.reject.proposal"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from tests.browser.console import Console, Operated, started
 from tests.browser.harness import Person, expect
 from tests.browser.test_passkeys import DEVICE
@@ -196,7 +197,7 @@ def test_a_tool_is_allowed_to_one_person_and_a_group_and_why_not_is_answered(pla
     access = page.get_by_role("region", name="Who can use it")
     expect(access).to_contain_text("Only people you allow can use this server.")
     access.get_by_role("button", name="Allow someone…").click()
-    dialog = page.get_by_role("dialog", name="Allow someone tides")
+    dialog = page.get_by_role("dialog", name="Allow someone to use tides")
     console.field("Find a person or group").fill("re")
     dialog.get_by_label("@rex").check()
     console.field("Find a person or group").fill("cre")
@@ -283,3 +284,40 @@ def test_where_servers_cannot_be_changed_the_page_shows_the_command(place, desk)
     finally:
         config.write_text(before)
         place.ask("folkmoot/reload")
+
+
+def test_settings_and_rules_are_changed_on_a_page_and_count_at_once(place, desk):
+    root = place.operator("tess")
+    bob = Person(place.url, "bobby")
+    page = Console(desk, place.url, root.token, "/settings")
+
+    def confirm(verb: str) -> None:
+        dialog = page.page.get_by_role("dialog")
+        dialog.get_by_label("Your token, once more").fill(root.token)
+        dialog.get_by_role("button", name=verb).click()
+        expect(dialog).to_have_count(0)
+
+    page.button("Change…").click()
+    page.page.get_by_label("Who can register").select_option("closed")
+    page.page.get_by_label("Record what is said").check()
+    confirm("Save")
+    expect(page.text("People whom an operator invites")).to_be_visible()
+    expect(page.text("On, in ", exact=False)).to_be_visible()
+    page.button("Add a rule…").click()
+    page.field("Name").fill("Not by Bobby")
+    page.field("Which tools").fill("msg/send")
+    page.field("Whose calls").fill("@bobby")
+    page.field("Reason (optional)").fill("Ask first.")
+    confirm("Add")
+    expect(
+        page.text("refuses calls of msg/send by @bobby (Ask first.)", exact=False)
+    ).to_be_visible()
+    with pytest.raises(e.FolkmootError, match="Ask first"):
+        bob.call("msg/send", to="tess", body="Hi")
+    page.go("/tapes")
+    expect(page.page.locator(".tag.recording")).to_be_visible()
+    page.go("/settings")
+    page.button("Remove Not by Bobby").click()
+    confirm("Remove")
+    expect(page.text("No rules yet.")).to_be_visible()
+    place.ask("folkmoot/change_settings", registration="open", record=False)

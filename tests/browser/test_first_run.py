@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from tests.browser.test_passkeys import Device
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
+
+SMALL = Path(__file__).parents[1] / "cli" / "small_backend.py"
 
 
 @pytest.fixture
@@ -116,6 +119,17 @@ def connect(web):
     return settings
 
 
+def pasted(folder, name):
+    """What somebody pastes to add a server with two tools."""
+    listed = [
+        {"name": tool, "description": f"Can {tool}.", "inputSchema": {"type": "object"}}
+        for tool in ("echo", "wipe")
+    ]
+    (folder / "tools.json").write_text(json.dumps({"tools": listed}))
+    program = {"command": sys.executable, "args": ["-SE", str(SMALL), str(folder / "tools.json")]}
+    return json.dumps({"mcpServers": {name: program}})
+
+
 def step(web, title):
     """One step of what to do first; it is opened."""
     found = web.page.locator("details", has_text=title)
@@ -124,7 +138,7 @@ def step(web, title):
     return found
 
 
-def test_the_first_ten_minutes_of_two_people_need_no_terminal(fresh, desk):
+def test_the_first_ten_minutes_of_two_people_need_no_terminal(fresh, desk, tmp_path):
     hub, link = fresh
     owner = set_up(desk, link)
     expect(owner.page.locator(".begin details")).to_have_count(4)
@@ -158,7 +172,25 @@ def test_the_first_ten_minutes_of_two_people_need_no_terminal(fresh, desk):
     owner.submit("Create", {"Name of the room": "harbour"})
     expect(owner.page).to_have_url(f"{hub}/rooms/harbour")
     calls(settings, "room_join", room="harbour")
+    # A server is added with the passkey, and one of its tools allowed to one person.
+    owner.page.goto(f"{hub}/")
+    step(owner, "Add a server").get_by_role("link", name="Add a server").click()
+    owner.field("mcpServers JSON, a command line or a URL").fill(pasted(tmp_path, "tides"))
+    expect(owner.text("You confirm it with your passkey.")).to_be_visible()
+    owner.button("Add", exact=True).click()
+    expect(owner.page.get_by_role("heading", name="tides", exact=True)).to_be_visible()
+    owner.button("Allow someone…").first.click()
+    dialog = owner.page.get_by_role("dialog")
+    owner.field("Find a person or group").fill("bo")
+    dialog.get_by_label("@bob").check()
+    dialog.get_by_label("What").select_option("some")
+    dialog.get_by_label("tides:echo").check()
+    frame(owner)
+    dialog.get_by_role("button", name="Allow").click()
+    expect(owner.text("@bob can call 1 of 2 tools")).to_be_visible()
+    assert calls(settings, "tides_echo", text="six") == {"text": "six"}
     # It proposes something, which the owner decides on a phone.
+    owner.page.goto(f"{hub}/rooms/harbour")
     phone = Device(desk, hub, "/sign-in?next=/asks", width=390, has_touch=True)
     phone.take(owner.kept())
     phone.enter()
@@ -171,13 +203,25 @@ def test_the_first_ten_minutes_of_two_people_need_no_terminal(fresh, desk):
     phone.checked()
     expect(owner.text("We sail at six.").first).to_be_visible()
     frame(owner)
-    # What is done stays done, and the rest can be dismissed for good.
+    # Who is mentioned while away sees it on coming back.
+    owner.submit("Send", {"Message to the room": "@bob, high water is at six."})
+    friend.page.goto(f"{hub}/")
+    news = friend.page.get_by_role("region", name="Rooms").locator("li", has_text="harbour")
+    expect(news).to_contain_text("@ 1")
+    frame(friend)
+    news.get_by_role("link", name="harbour").click()
+    expect(friend.page.locator(".message.for-me")).to_contain_text("high water is at six")
+    expect(friend.page.get_by_role("navigation").get_by_text("@ 1")).to_have_count(0)
+    # Where all is done nothing is left to begin with; what is left can be dismissed for good.
     owner.page.goto(f"{hub}/")
-    for done in ("Connect an assistant", "Invite someone", "Make a room"):
-        expect(owner.page.get_by_text(f"{done} (done)")).to_be_visible()
-    owner.press("Dismiss")
-    expect(owner.page.locator(".begin")).to_have_count(0)
-    owner.page.reload()
-    expect(owner.page.get_by_role("heading", name="Hello, ada")).to_be_visible()
     expect(owner.page.locator(".section").first).to_be_visible()
     expect(owner.page.locator(".begin")).to_have_count(0)
+    friend.page.goto(f"{hub}/")
+    for done in ("Connect an assistant", "Make a room"):
+        expect(friend.page.get_by_text(f"{done} (done)")).to_be_visible()
+    friend.press("Dismiss")
+    expect(friend.page.locator(".begin")).to_have_count(0)
+    friend.page.reload()
+    expect(friend.page.get_by_role("heading", name="Hello, bob")).to_be_visible()
+    expect(friend.page.locator(".section").first).to_be_visible()
+    expect(friend.page.locator(".begin")).to_have_count(0)

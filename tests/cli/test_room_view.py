@@ -133,6 +133,17 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
+def test_what_one_said_is_edited_and_deleted(ada, bob, screen):
+    screen.type("/edit Anything\r").wait_for("You have said nothing here yet.")
+    screen.type("We leave at five.\r").wait_for(is_said("ada: We leave at five."))
+    screen.type("/edit We leave at six.\r").wait_for("ada edited a message, #2: We leave at six.")
+    screen.type("/delete #4\r").wait_for("#4 is none of the last messages you wrote.")
+    screen.type("/edit #2\r").wait_for("Usage: /edit [#NUMBER] TEXT")
+    screen.type("/delete #2\r").wait_for("ada deleted a message, #2")
+    history = ada.json("room", "history", "planning")["messages"]
+    assert "leave" not in str([it["payload"] for it in history])
+
+
 def test_the_commands_of_the_input_line(ada, bob, screen):
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You can: *")

@@ -32,6 +32,17 @@ async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone(hub, 
     assert "hello" not in repr(said)
 
 
+async def test_what_one_said_is_edited_and_deleted(alice, bob):
+    said = await alice.say("one")
+    edit = await alice.say("two", replaces=said.id)
+    assert (await until(bob, of("two"))).replaces == said.id
+    gone = await alice.delete(said.id)
+    heard = await until(bob, of(gone.text))
+    assert (heard.replaces, heard.is_deleted, edit.is_deleted) == (said.id, True, False)
+    with pytest.raises(e.NotRequester):
+        await bob.delete(said.id)
+
+
 async def test_chat_is_read_in_both_spellings(alice, bob):
     method = "notifications/chat/message"
     payload = {"jsonrpc": "2.0", "method": method, "params": {"text": "notified"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.chat import check_body, spellings
+from folkmoot.core.chat import check_body, replaced_by, spellings
 from folkmoot.core.kinds import parse
 
 CALL = "mcp.request.tools/call"
@@ -68,3 +68,20 @@ def test_a_text_of_nothing_or_white_space_is_refused(text):
     with pytest.raises(e.PayloadInvalid, match="must not be empty"):
         check_body({"text": text})
     check_body({"text": f"{text}."})
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "replaced"),
+    [
+        ("chat.message", {"replaces": "a"}, "a"),
+        ("chat.message.markdown", {"replaces": "a"}, "a"),
+        (NOTE, {"params": {"replaces": "a"}}, "a"),
+        (NOTE, {"replaces": "a"}, None),
+        ("chat.message", {"replaces": 1}, None),
+        ("chat.message", [], None),
+        (f"{CALL}:chat.say", {"params": {"arguments": {"replaces": "a"}}}, None),
+        ("chat.cancel", {"replaces": "a"}, None),
+    ],
+)
+def test_chat_names_the_message_that_it_takes_the_place_of(kind, payload, replaced):
+    assert replaced_by(parse(kind), payload) == replaced

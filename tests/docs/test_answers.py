@@ -50,6 +50,8 @@ async def in_a_room(hub: str, alice: Person, bob: Person) -> dict[str, Any]:
     given |= {name: await alice.call(name, **joining[name]) for name in joining}
     after = {**tea, "after": given["room/say"]["seq"] - 1}
     given["room/read"] = await alice.call("room/read", **after)
+    gone = {**tea, "message_id": given["room/say"]["id"]}
+    given["room/delete_message"] = await alice.call("room/delete_message", **gone)
     given["room/mark_read"] = await alice.call("room/mark_read", **tea)
     given |= await tools_in_a_room(hub, alice, bob)
     words = {"name": "chat.say", "arguments": {"text": "Supper"}}

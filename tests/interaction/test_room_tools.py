@@ -31,6 +31,22 @@ ROOM_TOOLS: dict[str, dict[str, Any]] = {
 INSIDE = [name for name in ROOM_TOOLS if name not in {"room/list", "room/create"}]
 
 
+@one_era
+async def test_whoever_asks_for_mail_hears_who_mentions_and_invites_them(hub):
+    ann, bob = await hub.people("ann", "bob")
+    for room in ("tea", "den"):
+        await ann.call("room_create", name=room)
+        await ann.call("room_invite", room=room, handle="bob")
+    await bob.call("room_join", room="tea")
+    assert "rooms" not in await ann.call("msg_digest")
+    await ann.call("room_say", room="tea", text="@bob, are you there?")
+    den = {"room": "den", "unread": 0, "mentions": 0, "invited": True}
+    tea = {"room": "tea", "unread": 1, "mentions": 1, "invited": False}
+    assert (await bob.call("msg_digest"))["rooms"] == [den, tea]
+    await bob.call("room_mark_read", room="tea")
+    assert (await bob.call("msg_digest"))["rooms"] == [den]
+
+
 @pytest.mark.requirement("room.tools", "room.read-waits", "mcp.both-eras")
 @both_eras
 async def test_two_assistants_talk_and_neither_polls(hub):

@@ -159,7 +159,7 @@ async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path)
         assert await turned_away(there.port, token) == NOT_ALLOWED
         # Neither used the invitation up.
         for node in nodes_of(there.hub):
-            node._passing._rules.ruleset.swap(())
+            node._passing.rules.ruleset.swap(())
         async with joined(there.port, token) as seat:
             assert seat.name == "grace"
 

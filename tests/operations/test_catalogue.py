@@ -28,7 +28,8 @@ DESTROYING = named_in("msg", "delete_message delete_thread delete_account remove
 BEYOND = DESTROYING | named_in("msg", "whoami thread blocks")
 ROOMS = named_in(
     "room",
-    "list create join leave say read mark_read tools call respond propose proposals decide invite",
+    "list create join leave say delete_message read mark_read tools call respond propose proposals "
+    "decide invite",
 )
 FINDERS = named_in("folkmoot", "find_tool call_tool")
 OWN = named_in("folkmoot", "tokens asks")

@@ -11,6 +11,7 @@ from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.ports import Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import REPLAYED, Role
+from folkmoot.rooms.machine.model import Used
 from folkmoot.rooms.model import Membership, RoomPolicy
 from tests.mail.support import NOON
 from tests.rooms.storehouse import numbers, opened, record, said
@@ -336,7 +337,7 @@ async def test_ids_are_looked_up_together_and_each_has_its_last_message(store):
     one, two = [await store.room(name) for name in ("one", "two")]
     await store.say(one, [said(1), said(2, account=None), said(3, id="m1", account="a2")])
     ids = ["m1", "m2", "m3"]
-    found = {"m1": (3, "a2"), "m2": (2, None), "m3": None}
+    found = {"m1": Used(3, "a2", is_chat=True), "m2": Used(2, None, is_chat=True), "m3": None}
     assert await store.used(one, ids) == found
     await store.write(queries_messages.trim, one.id, 2, 10)
     assert await store.used(one, ids) == found
@@ -363,7 +364,7 @@ async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(st
     assert numbers(await store.all_of(room)) == [7, 8, 9, 10]
     assert len(await store.all_of(other)) == 10
     assert await store.used(room, ["m6"]) == {"m6": None}
-    assert await store.used(room, ["m7"]) == {"m7": (7, "a1")}
+    assert await store.used(room, ["m7"]) == {"m7": Used(7, "a1", is_chat=True)}
 
 
 async def test_the_first_message_of_a_time_is_found(store):

@@ -70,6 +70,16 @@ export type AddPasskey = {
   name?: string | null;
 };
 
+export type AddRule = {
+  rule: string;
+  action: "block" | "hold" | "delay";
+  tool?: string | null;
+  caller?: string | null;
+  group?: string | null;
+  reason?: string | null;
+  seconds?: number | null;
+};
+
 export type AddServer = {
   text: string;
   name?: string | null;
@@ -222,6 +232,14 @@ export type ChangeProfile = {
   status?: string | null;
   client_public_key?: string | null;
   payload_formats?: Array<string> | null;
+};
+
+export type ChangeSettings = {
+  registration?: "auto" | "open" | "invite" | "closed" | null;
+  record?: boolean | null;
+  keep_mail_days?: number | null;
+  new_tools?: "hold" | "list" | null;
+  audit_arguments?: "hash" | "record" | "none" | null;
 };
 
 export type ChangedTool = {
@@ -418,6 +436,7 @@ export type Digest = {
   recent_senders: Array<string>;
   urgent_count: number;
   more_senders?: number;
+  rooms?: Array<UnreadRoom>;
 };
 
 export type Document = object;
@@ -723,6 +742,7 @@ export type Message = {
   correlation_id?: Array<string>;
   context?: string;
   payload?: object | null;
+  edits?: Array<number>;
 };
 
 export type MessageDeleted = {
@@ -1184,6 +1204,18 @@ export type RotatedKey = {
   settled: boolean;
   kept: string | null;
   withdrawn: string | null;
+};
+
+export type Rule = {
+  name: string;
+  when: Record<string, unknown>;
+  action: string;
+  options: Record<string, unknown>;
+};
+
+export type RuleList = {
+  file: string | null;
+  rules: Array<Rule>;
 };
 
 export type ScopeOffered = {

@@ -13,6 +13,7 @@ import { Room } from "./pages/rooms/Room";
 import { Rooms } from "./pages/rooms/Rooms";
 import { Server } from "./pages/servers/Server";
 import { Servers } from "./pages/servers/Servers";
+import { Settings } from "./pages/settings/Settings";
 import { Tape } from "./pages/tapes/Tape";
 import { Tapes } from "./pages/tapes/Tapes";
 
@@ -42,6 +43,7 @@ export const PAGES: readonly PageRow[] = [
   { path: "/people", title: "People", component: People, scope: "operate" },
   { path: "/people/:handle", title: ({ handle }) => `@${handle}`, component: Person, scope: "operate" },
   { path: "/audit", title: "Audit log", component: Audit, scope: "operate" },
+  { path: "/settings", title: "Settings", component: Settings, scope: "operate" },
   { path: "/servers", title: "Servers", component: Servers, scope: "tools operate" },
   { path: "/servers/:name", title: (params) => params["name"] ?? "", component: Server, scope: "tools operate" },
 ];

@@ -25,6 +25,7 @@ export const PLACES: readonly Place[] = [
   { path: "/tapes", label: "Tapes", icon: "tapes", scope: "operate" },
   { path: "/people", label: "People", icon: "people", scope: "operate" },
   { path: "/audit", label: "Audit", icon: "audit", scope: "operate" },
+  { path: "/settings", label: "Settings", icon: "settings", scope: "operate" },
   { path: "/docs", label: "Documentation", icon: "docs", scope: "" },
 ];
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { allInWords, allows, covers } from "../../src/console/pages/rooms/capabilities";
 import { Connection, RoomRefusal, type State, type Welcome } from "../../src/console/pages/rooms/connection";
-import { chatOf, type Envelope, groupOf, isQuiet, matches, NO_FILTER } from "../../src/console/pages/rooms/envelope";
+import { chatOf, edited, type Envelope, groupOf, isFolded, isQuiet, matches, NO_FILTER } from "../../src/console/pages/rooms/envelope";
 import { foldInWords, foldOf, joined } from "../../src/console/pages/rooms/folding";
 import { outcomeOf, pair, tookSeconds } from "../../src/console/pages/rooms/pairing";
 import { KEEP, RoomStream } from "../../src/console/pages/rooms/stream";
@@ -26,10 +26,25 @@ test("chat is read in both spellings", () => {
   const long = message("mcp.notification.notifications/chat/message", {
     payload: { jsonrpc: "2.0", method: "notifications/chat/message", params },
   });
-  expect(chatOf(long)).toEqual({ text: "Hi", markdown: true, thread: "today", replyTo: "x", mentions: ["bob", ""].slice(0, 1) });
+  const plain = { replaces: "", deleted: false };
+  expect(chatOf(long)).toEqual({ text: "Hi", markdown: true, thread: "today", replyTo: "x", mentions: ["bob"], ...plain });
   expect(chatOf(message("chat.message.markdown", { payload: { text: "a" } }))).toMatchObject({ text: "a", markdown: true });
   expect(chatOf(message("chat.message", { payload: { text: 7 as never } }))?.text).toBe("");
   expect(chatOf(message("mcp.request.tools/call"))).toBeNull();
+});
+
+test("an edit changes the message of its sender that it names, and is folded", () => {
+  const one = said("One", { id: "a", payload: { text: "One", reply_to: "x" } });
+  const edit = said("Two", { seq: 7, payload: { text: "Two", replaces: "a" } });
+  expect(isFolded(edit)).toBe(true);
+  const changed = edited(one, edit);
+  expect(chatOf(changed)).toMatchObject({ text: "Two", replyTo: "x", replaces: "" });
+  expect(changed.edits).toEqual([7]);
+  expect(edited({ ...one, from: "eve" }, edit)).toMatchObject({ payload: { text: "One" } });
+  expect(edited({ ...one, id: "b" }, edit).edits).toBeUndefined();
+  const gone = edited(changed, said("", { payload: { text: "Gone.", replaces: "a", deleted: true } }));
+  expect(chatOf(gone)).toMatchObject({ text: "Gone.", deleted: true });
+  expect(edited(gone, edit)).toBe(gone);
 });
 
 test("kinds have groups, and a filter takes what fits in all of it", () => {

@@ -270,6 +270,7 @@ class Accounts:
         self, after: str = "", limit: int = 100, *, suspended: bool = False, text: str = ""
     ) -> list[PersonRow]:
         """Accounts in the order of their handles, for the operator."""
+        await self.authentication.store_uses()
         return await self._store.read(
             lambda tx: queries.people_after(tx, after, limit, suspended=suspended, text=text),
             long=True,
@@ -277,6 +278,7 @@ class Accounts:
 
     async def person_row(self, account: Account) -> PersonRow:
         """One account as a row of the operator's list of people."""
+        await self.authentication.store_uses()
         row = await self._store.read(lambda tx: queries.person_row(tx, account.id))
         if row is None:
             raise e.UserNotFound(f"Nobody has the handle @{account.handle}.")

@@ -373,11 +373,8 @@ class Authentication:
         finally:
             await self.upkeep()
 
-    async def upkeep(self) -> None:
-        """Store which credentials were used, and remove those whose time is over.
-
-        Where several processes use the database, one of them removes.
-        """
+    async def store_uses(self) -> None:
+        """Store which credentials were used here since it was done last."""
         now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
         self._used.clear()
         self._browsers = set()
@@ -386,14 +383,22 @@ class Authentication:
             for credential_id in sorted(browsers):
                 await queries.renew_browser(tx, credential_id, now, self._times)
 
+        if used:
+            await self._store.write(lambda tx: queries.store_last_use(tx, used, now))
+        if browsers:
+            await self._store.write(renew)
+            # What is known of them says when they would have ended.
+            for credential_id in browsers:
+                self.known.forget(credential_id)
+
+    async def upkeep(self) -> None:
+        """Store which credentials were used, and remove those whose time is over.
+
+        Where several processes use the database, one of them removes.
+        """
+        now = int(self._clock.now())
         try:
-            if used:
-                await self._store.write(lambda tx: queries.store_last_use(tx, used, now))
-            if browsers:
-                await self._store.write(renew)
-                # What is known of them says when they would have ended.
-                for credential_id in browsers:
-                    self.known.forget(credential_id)
+            await self.store_uses()
             if self._owners is not None and not await self._owners.is_first():
                 return
             # A hub that has nothing to remove writes nothing.

@@ -179,7 +179,7 @@ class PersonRow(Struct, frozen=True, gc=False):
     room_bytes: int
     rooms: int
     seen_at: int | None
-    """When it was last used, at most minutes behind; null if with nothing that still opens it."""
+    """When it was last used; null if with nothing that still opens it."""
 
 
 class Registered(Struct, frozen=True, gc=False):

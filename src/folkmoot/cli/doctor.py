@@ -93,7 +93,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 def check_recording(settings: Settings) -> Finding:
     """Whether tapes can be written where the settings want them, and how much room there is."""
-    if not settings.record.folder:
+    if not settings.record.wanted:
         return Finding("recording", "ok", "off")
     folder = Path(settings.record.folder).expanduser()
     # One that is not there yet is made at the start, with all that leads to it.

@@ -167,14 +167,28 @@ class ThreadMessages(Struct, frozen=True, omit_defaults=True):
     next_cursor: str | None
 
 
+class UnreadRoom(Struct, frozen=True, omit_defaults=True):
+    """A room with something new in it."""
+
+    room: str
+    """The room."""
+    unread: int
+    """How many messages of others are unread."""
+    mentions: int
+    """How many of them mention you."""
+    invited: bool
+    """Whether you were invited and have not entered yet."""
+
+
 class Digest(Struct, frozen=True, omit_defaults=True):
-    """What is unread: how much, in how many threads, from whom (newest first) and how urgent."""
+    """What is unread, and the rooms where someone waits for you: who mentions or invites you."""
 
     total_unread: int
     threads_with_unread: int
     recent_senders: list[str]
     urgent_count: int
     more_senders: int | None = None
+    rooms: list[UnreadRoom] | None = None
 
 
 class ThreadDone(Struct, frozen=True, omit_defaults=True):
@@ -425,19 +439,6 @@ class ReadRoom(Struct, frozen=True, omit_defaults=True):
     """How many messages of others are unread."""
     mentions: int
     """How many of them mention you."""
-
-
-class UnreadRoom(Struct, frozen=True, omit_defaults=True):
-    """A room with something new in it."""
-
-    room: str
-    """The room."""
-    unread: int
-    """How many messages of others are unread."""
-    mentions: int
-    """How many of them mention you."""
-    invited: bool
-    """Whether you were invited and have not entered yet."""
 
 
 class UnreadRooms(Struct, frozen=True, omit_defaults=True):
@@ -1524,6 +1525,22 @@ class RestartedServer(Struct, frozen=True, omit_defaults=True):
     namespace: str
 
 
+class Rule(Struct, frozen=True, omit_defaults=True):
+    """A rule, as its file has it."""
+
+    name: str
+    when: dict[str, Any]
+    action: str
+    options: dict[str, Any]
+
+
+class RuleList(Struct, frozen=True, omit_defaults=True):
+    """The rules in their order, and their file; none where the hub has none."""
+
+    file: str | None
+    rules: list[Rule]
+
+
 class HeldList(Struct, frozen=True, omit_defaults=True):
     """What is held, the longest waiting first."""
 
@@ -2479,6 +2496,96 @@ class Hub(Http):
     def restart_server(self, namespace: str) -> RestartedServer:
         """Restart a server."""
         return self.ask("POST", "/v1/servers/{namespace}/restart", RestartedServer, locals())
+
+    def change_settings(
+        self,
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+        registration: Literal["auto", "open", "invite", "closed"] | None = None,
+        record: bool | None = None,
+        keep_mail_days: int | None = None,
+        new_tools: Literal["hold", "list"] | None = None,
+        audit_arguments: Literal["hash", "record", "none"] | None = None,
+    ) -> ShownSettings:
+        """Change settings."""
+        return self.ask(
+            "PATCH",
+            "/v1/settings",
+            ShownSettings,
+            body={
+                "registration": registration,
+                "record": record,
+                "keep_mail_days": keep_mail_days,
+                "new_tools": new_tools,
+                "audit_arguments": audit_arguments,
+            },
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
+        )
+
+    def list_rules(self) -> RuleList:
+        """List the rules."""
+        return self.ask("GET", "/v1/rules", RuleList)
+
+    def add_rule(
+        self,
+        rule: str,
+        action: Literal["block", "hold", "delay"],
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+        tool: str | None = None,
+        caller: str | None = None,
+        group: str | None = None,
+        reason: str | None = None,
+        seconds: float | None = None,
+    ) -> RuleList:
+        """Add a rule."""
+        return self.ask(
+            "POST",
+            "/v1/rules",
+            RuleList,
+            body={
+                "rule": rule,
+                "action": action,
+                "tool": tool,
+                "caller": caller,
+                "group": group,
+                "reason": reason,
+                "seconds": seconds,
+            },
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
+        )
+
+    def remove_rule(
+        self,
+        rule: str,
+        *,
+        token: str | None = None,
+        ticket: str | None = None,
+        passkey: str | None = None,
+    ) -> RuleList:
+        """Remove a rule."""
+        return self.ask(
+            "DELETE",
+            f"/v1/rules/{quote(rule, safe='')}",
+            RuleList,
+            headers={
+                "folkmoot-confirm": token,
+                "folkmoot-ticket": ticket,
+                "folkmoot-passkey": passkey,
+            },
+        )
 
     def list_held(self, *, proxies: bool | None = None) -> HeldList:
         """List held messages."""

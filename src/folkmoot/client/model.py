@@ -64,6 +64,16 @@ class Message(Struct, frozen=True, kw_only=True):
         return self._said("thread_id")
 
     @property
+    def replaces(self) -> str | None:
+        """The id of the sender's own earlier message that this chat takes the place of."""
+        return self._said(chat.REPLACES)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its sender deleted it, or deletes with it the message that it replaces."""
+        return self._chat.get(chat.DELETED) is True
+
+    @property
     def _chat(self) -> dict[str, Any]:
         """The body of chat, in either spelling; empty if this is no chat."""
         base = self.base

@@ -13,6 +13,7 @@ import msgspec
 from folkmoot.client.model import Invitation, Message, ToolResult, failed
 from folkmoot.client.pending import MadeProposals, OnProgress, Proposal, Questions
 from folkmoot.client.queues import Outbox
+from folkmoot.core import chat
 from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
@@ -48,16 +49,26 @@ class Verbs:
         thread_id: str | None = None,
         reply_to: str | None = None,
         mentions: Sequence[str] | None = None,
+        replaces: str | None = None,
     ) -> Message:
-        """Say something in chat. Everyone reads it; `to` says who is meant."""
+        """Say something in chat. Everyone reads it; `to` says who is meant.
+
+        With `replaces`, the id of an earlier chat message of yours, it takes that one's place.
+        """
         body = {
             "text": text,
             "format": format,
             "thread_id": thread_id,
             "reply_to": reply_to,
             "mentions": mentions,
+            "replaces": replaces,
         }
         return await self.send("chat.message", _given(body), to=to)
+
+    async def delete(self, message_id: str) -> Message:
+        """Delete what you said in a chat message: its words are gone, for everyone."""
+        body = {"text": chat.GONE, chat.REPLACES: message_id, chat.DELETED: True}
+        return await self.send("chat.message", body)
 
     async def send(
         self,

@@ -20,6 +20,13 @@ TOOL: Final = "chat.say"
 FORMATS: Final = {"plain": "plain", "text": "plain", "markdown": "markdown"}
 """What a chat kind's method or a body's format may say, and what it means."""
 
+REPLACES: Final = "replaces"
+"""The member of a body that names an earlier message of its sender, which it takes the place of."""
+DELETED: Final = "deleted"
+"""True in a body that takes a message away; what its text says is for those who don't know that."""
+
+GONE: Final = "This message was deleted."
+
 PATTERNS: Final = (
     "chat.message",
     f"mcp.notification.{METHOD}",
@@ -61,6 +68,14 @@ def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
     ]
 
 
+def replaced_by(kind: Kind, payload: Any) -> str | None:
+    """The id of the message that chat takes the place of, in either spelling; else None."""
+    if kind.base not in _SAID:
+        return None
+    replaced = _BODIES[kind.base](payload if type(payload) is dict else {}).get(REPLACES)
+    return replaced if type(replaced) is str else None
+
+
 def _format_of(kind: Kind, body: Body) -> str | None:
     """The format; None, which is every format, when what is said is none."""
     word = kind.method if kind.protocol == "chat" and kind.method else body.get("format")
@@ -91,3 +106,4 @@ _BODIES: Final[dict[str, Callable[[Body], Body]]] = {
     "mcp.proposal.tools/call": _arguments,
 }
 """The bases under which chat is said, and where each keeps its body."""
+_SAID: Final = frozenset({"chat.message", _NOTIFICATION.base, *(it.base for it in SHORT.values())})

@@ -61,7 +61,8 @@ class Gateway:
         self.pins = pins
         self.audit = audit
         self.tasks = tasks
-        self._new_tools = new_tools
+        self.new_tools = new_tools
+        """What is done with tools that a server adds; it may change."""
         self.backends: dict[str, Backend] = {}
         """By namespace."""
         self.catalogue = Catalogue(own=self._own_names)
@@ -201,7 +202,7 @@ class Gateway:
 
     def _holds_new(self, spec: BackendSpec) -> bool:
         """Whether tools that a backend adds wait to be accepted."""
-        wanted = self._new_tools if spec.new_tools == "default" else spec.new_tools
+        wanted = self.new_tools if spec.new_tools == "default" else spec.new_tools
         return wanted == "hold"
 
     def _report(self, namespace: str, part: BackendOffer) -> None:

@@ -121,9 +121,9 @@ class Retention(Struct, eq=False):
 
     async def run(self) -> None:
         """Remove what is too old at once and from time to time, until cancelled."""
-        while self.keep_days:
+        while True:
             try:
-                removed = await self.tidy()
+                removed = await self.tidy() if self.keep_days else 0
             except e.FolkmootError as error:
                 # The mail stays a while longer; the next look tries again.
                 LOG.warning("Old mail was not removed: %s", error.message)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.operator.data import KeyInUse
     from folkmoot.operations.operator.hub import HubStatus, ShownSettings
     from folkmoot.operations.operator.servers import Reloading, ServerLinks
+    from folkmoot.operations.operator.settings_edits import Interception
     from folkmoot.operations.row import Operation, Payload
     from folkmoot.operations.servers import CallServer
     from folkmoot.proxy.held import HeldMessages
@@ -145,6 +146,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """The proxies that the hub's user runs on this machine."""
     shows_proxies: ProxiesShown = "this_machine"
     """Which operators see those."""
+    interception: Interception = ABSENT
+    data_folder: Path | None = None
     backup_folder: Path | None = None
     """Where backups are made that name no file; none where the database is no file."""
     backups: Backups = ABSENT

@@ -18,7 +18,7 @@ from folkmoot.core.limits import MAX_TARGET, MAX_TARGETS
 from folkmoot.operations.schema import PLAIN, Schema
 from folkmoot.rooms.model import RoomPolicy, ref
 
-CALLED: Final = {"PostedMessage": "Message"}
+CALLED: Final = {"PostedMessage": "Message", "HubDigest": "Digest"}
 """Structs that the document calls otherwise: a message is the same wherever it is passed on."""
 
 _PATTERN: Final[Schema] = {
@@ -176,6 +176,12 @@ WRITTEN: Final[dict[str, Schema]] = {
                 "format": "date-time",
             },
             **_ENVELOPE,
+            "edits": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1},
+                "description": "The `seq`s of the chat messages by which its sender edited or "
+                "deleted it; its payload is as they left it.",
+            },
         },
         "required": ["seq", "ts", "protocol", "id", "from", "kind"],
     },

@@ -8,7 +8,7 @@ its own, and needs help only with arguments whose names do not tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -98,12 +98,24 @@ def conceal_call(request: Request, secret: Mapping[str, frozenset[str]] = SECRET
 class ConcealingRecorder:
     """A recorder for whose tape the arguments are masked that no name tells to be secret."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self.commit = recorder.commit
+    def __init__(self, recorder: Recorder, close: Callable[[], None]) -> None:
+        self._recorder: Recorder | None = recorder
+        self._close = close
+
+    def commit(self) -> None:
+        """Write what was taken."""
+        if self._recorder is not None:
+            self._recorder.commit()
+
+    def close(self) -> None:
+        """End the tape; what is under way still is not on it any more."""
+        self._recorder = None
+        self._close()
 
     def note(self, carried: Carried) -> None:
         """Take a message."""
+        if self._recorder is None:
+            return
         came = carried.envelope.message
         if type(came) is Request and conceal_call(came, UNTOLD) is not came:
             verdict = carried.verdict

@@ -68,6 +68,8 @@ MAX_READ_SECONDS: Final = 55
 """The longest that a call waits for messages, like that of the mailbox."""
 MAX_MESSAGES_READ: Final = 100
 """Messages in one answer."""
+MAX_ROOMS_TOLD: Final = 20
+"""Rooms where someone is mentioned or invited that a digest names."""
 MAX_SEARCH: Final = 200
 """Characters that are searched for in a room."""
 MAX_MESSAGES_SEARCHED: Final = 5_000

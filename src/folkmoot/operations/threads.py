@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
 from folkmoot.core import errors as e
 from folkmoot.mail.model import Digest, MailMessage, State, ThreadPage
 from folkmoot.mail.model import Thread as ThreadView
-from folkmoot.operations.limits import MAX_MARKED_READ
+from folkmoot.operations.limits import MAX_MARKED_READ, MAX_ROOMS_TOLD
 from folkmoot.operations.mail import MessagesLimit, Peek, deliver_page
 from folkmoot.operations.row import (
     Absent,
@@ -22,6 +22,7 @@ from folkmoot.operations.row import (
     Route,
     describe,
 )
+from folkmoot.rooms.model import UnreadRoom
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -71,9 +72,21 @@ async def thread(call: Call[ReadThread]) -> ThreadMessages:
     return ThreadMessages(conversation.thread, *deliver_page(call, conversation.page))
 
 
-async def digest(call: Call[Nothing]) -> Digest:
+class HubDigest(Digest, frozen=True):
+    """What is unread, and the rooms where someone waits for you: who mentions or invites you."""
+
+    rooms: list[UnreadRoom] | UnsetType = UNSET
+
+
+async def digest(call: Call[Nothing]) -> HubDigest:
     """What is unread."""
-    return await call.services.mail.digest(call.account)
+    services = call.services
+    found = HubDigest(**asdict(await services.mail.digest(call.account)))
+    if not services.permits(call.caller.principal, "room/unread"):
+        return found
+    unread = (await services.rooms.unread_rooms(call.visitor)).rooms
+    waiting = [it for it in unread if it.mentions or it.invited][:MAX_ROOMS_TOLD]
+    return replace(found, rooms=waiting) if waiting else found
 
 
 class MarkRead(Arguments, frozen=True, kw_only=True):

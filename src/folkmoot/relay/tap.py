@@ -6,8 +6,9 @@ is judged by policy afterwards. A hub that neither records nor intercepts has no
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -104,6 +105,9 @@ class Tap(Entity):
         request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
         if body is not None:
+            if len(body) > RECORDED_BYTES and self.steps.recorder and not caller.account_id:
+                await say_json(send, answer_of(Block(too_much_to_record()), None), 413)
+                return
             try:
                 message = decode_message(body, self.limits)
             except e.MessageError as error:
@@ -237,6 +241,15 @@ async def _say_nothing(_: Message) -> None:
 
 
 NESTING = 256
+RECORDED_BYTES: Final = 16_384
+"""A stranger's body at a hub that records: all of it is searched for secrets, while everyone waits.
+"""
+
+
+def too_much_to_record() -> e.BodyTooLarge:
+    """The refusal of such a body."""
+    why = f"This hub records: without a token a request may have at most {RECORDED_BYTES:,} bytes."
+    return e.BodyTooLarge(why, limit=RECORDED_BYTES)
 
 
 class HubInterception(Entity):
@@ -246,9 +259,13 @@ class HubInterception(Entity):
     clock: Clock
     bus: Bus
     given: Sequence[Interceptor] = ()
-    _rules: Rules | None = None
+    rules: Rules | None = None
     interceptors: Chain = field(default_factory=Chain)
+    """Those there are at the time."""
     _canonical: Callable[[str], str] = str
+    _groups: Groups | None = None
+    _watching: asyncio.Task[None] | None = None
+    _recorder: ConcealingRecorder | None = None
     tap: Tap | None = None
     """What everything said at `/mcp` passes, if there is anything to do."""
 
@@ -260,44 +277,80 @@ class HubInterception(Entity):
 
         `canonical` is the one name of a tool, and `groups` has the groups that someone is in.
         """
-        self._canonical = canonical
-        chosen = self.settings.interceptors
-        found: list[Interceptor] = []
-        if chosen.rules:
-            path = Path(chosen.rules).expanduser()
-            self._rules = Rules.load(path, clock=self.clock, canonical=canonical, groups=groups)
-            found += self._rules.interceptors
-        found += load_plugins(chosen.plugins)
-        found += self.given
-        self.interceptors = Chain(found, self.held, conceal)
+        self._canonical, self._groups = canonical, groups
+        self._plugins = (*load_plugins(self.settings.interceptors.plugins), *self.given)
+        self.interceptors = Chain((), self.held, conceal)
+        self._follow(self._read_rules(self.settings))
+
+    def _read_rules(self, settings: Settings) -> Rules | None:
+        chosen = settings.interceptors.rules
+        if not chosen:
+            return None
+        path = Path(chosen).expanduser()
+        return Rules.load(path, clock=self.clock, canonical=self._canonical, groups=self._groups)
+
+    def _follow(self, rules: Rules | None) -> None:
+        self.rules = rules
+        self.interceptors.interceptors = (*(rules.interceptors if rules else ()), *self._plugins)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Record, and follow the file of rules, while entered."""
-        async with AsyncExitStack() as stack:
-            background = await stack.enter_async_context(background_tasks())
-            if self._rules is not None:
-                background.run(self._rules.watch())
-            recording = self._recording()
-            recorder = None
-            if recording.wanted:
-                recorder = recording.begin(self.clock, TapeSide("http"), TapeSide("hub"))
-                stack.callback(recorder.close)
-            if recorder is not None or self.interceptors.interceptors:
-                sessions = SessionManager(self.clock, self._session_limits())
-                background.run(sessions.run())
-                kept = None if recorder is None else ConcealingRecorder(recorder)
-                steps = Steps(self.interceptors, kept, self.clock)
-                conversations = HttpConversations(sessions, self.clock)
-                limits = Limits(self.settings.http.max_body_bytes, NESTING)
-                meant = partial(taken_out, canonical=self._canonical)
-                self.tap = Tap(steps, conversations, limits, meant)
-            yield
+        async with background_tasks() as background:
+            sessions = SessionManager(self.clock, self._session_limits())
+            background.run(sessions.run())
+            self._background = background
+            self._conversations = HttpConversations(sessions, self.clock)
+            self._watch()
+            self._recorder = self._begin_recording(self.settings)
+            self._renew()
+            try:
+                yield
+            finally:
+                if self._recorder is not None:
+                    self._recorder.close()
 
-    def _recording(self) -> Recording:
-        chosen = self.settings.record
+    def apply(self, settings: Settings) -> None:
+        """Go by other rules, and record or not, from now on; what cannot be raises first."""
+        before, recorder, rules = self.settings, self._recorder, self.rules
+        records, ruled = settings.record != before.record, settings.interceptors.rules
+        if ruled != before.interceptors.rules:
+            rules = self._read_rules(settings)
+        if records:
+            self._recorder = self._begin_recording(settings)
+            if recorder is not None:
+                recorder.close()
+        self.settings = settings
+        if rules is not self.rules:
+            self._follow(rules)
+            self._watch()
+        self._renew()
+
+    def _watch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = None if self.rules is None else self._background.run(self.rules.watch())
+
+    def _begin_recording(self, settings: Settings) -> ConcealingRecorder | None:
+        recording = self._recording(settings)
+        if not recording.wanted:
+            return None
+        tape = recording.begin(self.clock, TapeSide("http"), TapeSide("hub"))
+        return ConcealingRecorder(tape, tape.close)
+
+    def _renew(self) -> None:
+        """Have what is said pass the steps that there are now."""
+        self.tap = None
+        if self._recorder is not None or self.interceptors.interceptors:
+            steps = Steps(self.interceptors, self._recorder, self.clock)
+            limits = Limits(self.settings.http.max_body_bytes, NESTING)
+            meant = partial(taken_out, canonical=self._canonical)
+            self.tap = Tap(steps, self._conversations, limits, meant)
+
+    def _recording(self, settings: Settings) -> Recording:
+        chosen = settings.record
         return Recording(
-            folder=Path(chosen.folder).expanduser() if chosen.folder else None,
+            folder=Path(chosen.wanted).expanduser() if chosen.wanted else None,
             best_effort=chosen.best_effort,
             compress=chosen.compress or None,
             paths=chosen.redact,

@@ -15,6 +15,7 @@ from folkmoot.mcp import wire
 from folkmoot.rooms.limits import GLANCE_MESSAGES, MAX_FOLDED_NAMES, MAX_GLANCED, PAGE_BYTES
 from folkmoot.rooms.machine import BACKEND
 from folkmoot.rooms.model import Comings, Fold, MessagePage
+from folkmoot.rooms.queries_messages import CHAT
 
 if TYPE_CHECKING:
     from folkmoot.rooms.history import History
@@ -64,6 +65,11 @@ class Glance(NamedTuple):
     size: int
     about: str | None
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is folded. An edit is read where the message is that it changes."""
+        return is_quiet(self.kind) or (self.about is not None and self.kind.startswith(CHAT))
+
 
 def is_quiet(kind: str) -> bool:
     """Whether a message of this kind is presence or protocol, rather than something people read."""
@@ -95,7 +101,7 @@ async def folded_page(
             low = high
             break
         for one in part:
-            if not is_quiet(one.kind):
+            if not one.is_quiet:
                 full = len(loud) >= limit or (bool(loud) and size + one.size > PAGE_BYTES)
                 if full:
                     break
@@ -126,7 +132,7 @@ def folds(seen: Iterable[Glance]) -> Iterable[Fold]:
     """The runs of quiet messages, in order."""
     run: list[Glance] = []
     for one in seen:
-        if is_quiet(one.kind):
+        if one.is_quiet:
             run.append(one)
         elif run:
             yield _fold(run)

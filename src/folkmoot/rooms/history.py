@@ -7,14 +7,17 @@ have holes, before its `first_seq`; a reader skips them, and one who must miss n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
 from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, add_shares
+from folkmoot.rooms.edits import changed
 from folkmoot.rooms.folding import Glance
 from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.machine import Append
@@ -31,6 +34,9 @@ class History(Protocol):
 
     def extend(self, messages: Sequence[Append]) -> None:
         """The next messages are delivered."""
+
+    def rewrite(self, messages: Mapping[int, bytes]) -> None:
+        """Some messages, by their `seq`, are stored anew."""
 
     def keep(self, most: int) -> None:
         """Limit the number of messages, where the history decides that."""
@@ -103,6 +109,14 @@ class Recent:
         del self._messages[:count]
         self.first_seq += count
 
+    def rewrite(self, messages: Mapping[int, bytes]) -> None:
+        """Keep some messages anew, as far as they are here."""
+        for seq, data in messages.items():
+            place = seq - self.first_seq
+            if 0 <= place < len(self._messages):
+                self._bytes += len(data) - len(self._messages[place])
+                self._messages[place] = data
+
     def reaches(self, after: int) -> bool:
         """Whether everything after a `seq` is still here."""
         return after >= self.first_seq - 1
@@ -124,6 +138,10 @@ class StoredHistory:
     def extend(self, messages: Sequence[Append]) -> None:
         """The next messages are delivered."""
         self._recent.extend([one.data for one in messages])
+
+    def rewrite(self, messages: Mapping[int, bytes]) -> None:
+        """Some messages are stored anew."""
+        self._recent.rewrite(messages)
 
     def keep(self, most: int) -> None:
         """What is stored is removed from the store, not here."""
@@ -178,7 +196,8 @@ class StoredHistory:
 
     async def pick(self, seqs: Sequence[int]) -> list[bytes]:
         """The messages with these `seq`s, as far as they are kept."""
-        return await self._store.read(lambda tx: queries_messages.pick(tx, self._room_id, seqs))
+        found = await self._store.read(lambda tx: queries_messages.pick(tx, self._room_id, seqs))
+        return list(found.values())
 
 
 class MemoryHistory:
@@ -206,11 +225,29 @@ class MemoryHistory:
         """The next messages are delivered."""
         self._messages += messages
         self.bytes += add_shares(self._counts, messages)
+        for one in messages:
+            if queries_messages.is_edit(one):
+                self.rewrite(changed(one, self._find))
         most, most_bytes = self._most, self._budget.most_of_room
         if len(self._messages) > most or self.bytes > most_bytes:
             # A tenth more than need be, since it costs as much as what remains.
             self._trim(most - most // 10, most_bytes - most_bytes // 10)
         self._budget.changed(self)
+
+    def rewrite(self, messages: Mapping[int, bytes]) -> None:
+        """Keep some messages anew."""
+        for seq, data in messages.items():
+            place = bisect_left(self._messages, seq, key=_seq)
+            one = self._messages[place]
+            grown = len(data) - len(one.data)
+            self._messages[place] = replace(one, data=data)
+            self._counts[one.account or ""][1] += grown
+            self.bytes += grown
+
+    def _find(self, seq: int) -> bytes | None:
+        place = bisect_left(self._messages, seq, key=_seq)
+        found = self._messages[place : place + 1]
+        return found[0].data if found and found[0].seq == seq else None
 
     def keep(self, most: int) -> None:
         """Keep so many messages from now on."""

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Store, Tx, Unit
-from folkmoot.rooms import queries, queries_members, queries_messages, unread
+from folkmoot.rooms import edits, queries, queries_members, queries_messages, unread
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
 from folkmoot.rooms.fence import Fence, IsHeld, guarded, taken_over
 from folkmoot.rooms.index import RoomIndex
@@ -55,7 +55,14 @@ class Barrier(Struct, frozen=True, eq=False):
         return cls(settle)
 
 
-Item: TypeAlias = Effect | Barrier
+class Rewrite(Struct, frozen=True, eq=False):
+    """Not an effect, but what one did: messages that are stored anew, by their `seq`."""
+
+    messages: dict[int, bytes]
+    grown: int
+
+
+Item: TypeAlias = Effect | Barrier | Rewrite
 CarryOut: TypeAlias = Callable[[Sequence[Item]], None]
 Change: TypeAlias = Callable[[], Sequence[Item]]
 """Changes the machine, and answers what that asks for."""
@@ -197,12 +204,14 @@ class StoredJournal(Entity):
             while self._waiting or self._altered:
                 items, self._waiting, self._waiting_bytes = self._waiting, [], 0
                 self._under_way = items
-                unit, single = self._unit(items)
+                unit, single, rewritten = self._unit(items)
                 seq = self.machine.seq
                 is_held = await self.store.write(unit, single=single)
                 if self.fence is not None and is_held is not None:
                     self.fence.stored(seq, is_held)
-                self.carry_out(items)
+                if rewritten:
+                    self.removed(Share(0, -sum(each.grown for each in rewritten)))
+                self.carry_out([*items, *rewritten] if rewritten else items)
                 self._under_way = []
         except e.FolkmootError as error:
             self._give_up(error)
@@ -222,8 +231,8 @@ class StoredJournal(Entity):
             if type(item) is Barrier:
                 item.call(told)
 
-    def _unit(self, items: Sequence[Item]) -> tuple[Unit[IsHeld | None], bool]:
-        """All items as one transaction, and whether it only stores messages.
+    def _unit(self, items: Sequence[Item]) -> tuple[Unit[IsHeld | None], bool, list[Rewrite]]:
+        """All items as one transaction, whether it only stores messages, and what it rewrites.
 
         The machine is already past them.
         """
@@ -234,6 +243,8 @@ class StoredJournal(Entity):
         also, self._also = self._also, []
         indexed = self.index.unit(appends, altered=self._altered)
         mentions = unread.mentions_in(appends)
+        edited = [one for one in appends if queries_messages.is_edit(one)]
+        rewritten: list[Rewrite] = []
         name = machine.settings.name
         snapshot, seq = None, machine.seq
         if (
@@ -261,6 +272,7 @@ class StoredJournal(Entity):
                 await indexed(tx)
             if mentions:
                 await unread.put_mentions(tx, room_id, name, mentions)
+            rewritten[:] = [Rewrite(*await edits.store(tx, room_id, one)) for one in edited]
             for more in also:
                 await more(tx)
             if snapshot is not None:
@@ -268,8 +280,8 @@ class StoredJournal(Entity):
                 await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq, older)
             return is_held
 
-        only_appends = bool(appends) and not (expelled or also or indexed or mentions or snapshot)
-        return unit, only_appends
+        more_to_do = expelled or also or indexed or mentions or edited or snapshot
+        return unit, bool(appends) and not more_to_do, rewritten
 
 
 class MemoryJournal(Entity):

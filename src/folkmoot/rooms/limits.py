@@ -52,6 +52,8 @@ MAX_READ: Final = 500
 """Messages on one page of a history."""
 PAGE_BYTES: Final = 1_048_576
 """Bytes of the messages on one page, unless it has only one."""
+MAX_EDITS: Final = 50
+"""Edits of one message that change it; it can be deleted after them as well."""
 MAX_COUNTED: Final = 100
 """Up to how many unread messages, and mentions, of one person in one room are counted."""
 COUNTED_MESSAGES: Final = 500

@@ -27,7 +27,7 @@ from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.history import History
 from folkmoot.rooms.intake import LookUp, Lookups
-from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
+from folkmoot.rooms.journal import Barrier, Item, Journal, Rewrite, Spawn
 from folkmoot.rooms.limits import CLOCK_SECONDS, MAX_LISTINGS
 from folkmoot.rooms.machine import (
     AccountStanding,
@@ -597,6 +597,9 @@ class LiveRoom(RoomStream):
     def _log(self, item: Audit) -> None:
         log(self.name, item.action, item.by, item.account, item.about, item.detail)
 
+    def _rewrite(self, item: Rewrite) -> None:
+        self.history.rewrite(item.messages)
+
     def _invite(self, item: Invite) -> None:
         if item.connection is not None:
             self._around.spawn(self._answer(item))
@@ -640,6 +643,7 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Expel: LiveRoom._expel,
     AskBackend: LiveRoom._ask,
     CancelBackendCall: LiveRoom._cancel_backend_call,
+    Rewrite: LiveRoom._rewrite,
 }
 """What is done with each effect, but for the messages themselves and what waits for them."""
 

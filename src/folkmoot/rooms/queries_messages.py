@@ -6,7 +6,7 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
@@ -51,12 +51,19 @@ _END: Final = 2**62
 """A `seq` that no message reaches."""
 
 
+def is_edit(one: Append) -> bool:
+    """Whether a message is chat that takes the place of an earlier one: of that it is about."""
+    return one.about is not None and one.kind.startswith(CHAT)
+
+
 async def insert(
     tx: Tx, room_id: RoomId, appends: Sequence[Append], after: SqlStatement | None = None
 ) -> bool:
     """Store messages, and note whose they are; not if an UPDATE before changes nothing."""
     messages = [(room_id, *astuple(one)) for one in appends]
-    talk = {one.account: one.seq for one in appends if one.kind.startswith(TALK)}
+    talk = {
+        one.account: one.seq for one in appends if one.kind.startswith(TALK) and not is_edit(one)
+    }
     # In one order, so that two who do so never wait for each other.
     shares = [
         (room_id, author, *share, talk.get(author, 0))
@@ -111,16 +118,16 @@ async def kinds(
     )
 
 
-async def pick(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> list[bytes]:
+async def pick(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> dict[int, bytes]:
     """The messages with these `seq`s, in order."""
-    found: list[bytes] = []
+    found: dict[int, bytes] = {}
     for some in chunks(seqs):
         rows = await tx.fetch(
-            "SELECT data FROM room_messages "  # noqa: S608
+            "SELECT seq, data FROM room_messages "  # noqa: S608
             f"WHERE room_id = ? AND seq IN ({marks(some)}) ORDER BY seq",
             (room_id, *some),
         )
-        found += [bytes(row[0]) for row in rows]
+        found |= {seq: bytes(data) for seq, data in rows}
     return found
 
 
@@ -148,15 +155,31 @@ async def used(tx: Tx, room_id: RoomId, ids: Collection[str]) -> dict[str, Used 
     found: dict[str, Used | None] = dict.fromkeys(ids)
     for some in chunks(list(found)):
         rows = await tx.fetch(
-            "SELECT id, seq, account FROM room_messages "  # noqa: S608
+            "SELECT id, seq, account, kind, about FROM room_messages "  # noqa: S608
             f"WHERE room_id = ? AND id IN ({marks(some)})",
             (room_id, *some),
         )
-        for id_, seq, account in rows:
+        for id_, seq, account, kind, about in rows:
             last = found[id_]
-            if last is None or seq > last[0]:
-                found[id_] = (seq, account)
+            if last is None or seq > last.seq:
+                found[id_] = Used(seq, account, about is None and kind.startswith(CHAT))
     return found
+
+
+async def rewrite(tx: Tx, room_id: RoomId, author: str, messages: Mapping[int, bytes]) -> int:
+    """Store some messages of one author anew; by how much they grew in all."""
+    before = await pick(tx, room_id, list(messages))
+    for seq in before:
+        await tx.execute(
+            "UPDATE room_messages SET data = ? WHERE room_id = ? AND seq = ?",
+            (messages[seq], room_id, seq),
+        )
+    grown = sum(len(messages[seq]) - len(data) for seq, data in before.items())
+    await tx.execute(
+        "UPDATE room_shares SET bytes = bytes + ? WHERE room_id = ? AND author = ?",
+        (grown, room_id, author),
+    )
+    return grown
 
 
 async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:

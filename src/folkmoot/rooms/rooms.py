@@ -193,6 +193,13 @@ class Rooms(RoomEntrance):
     def _dropped(self, live: LiveRoom) -> None:
         self._live.dropped(live)
 
+    def show_to(self, pipeline: Enter) -> None:
+        """Have messages shown to interceptors from now on; whoever is connected comes again."""
+        self.pipeline = pipeline
+        for room in self._live.in_use():
+            for outlet in list(room.outlets):
+                outlet.close(CloseCode.RESTARTING)
+
     def receiver(self, room: RoomPort, outlet: Outlet, visitor: Visitor) -> Callable[..., None]:
         """What is to be called with the messages of a connection."""
         if self.pipeline is None:

@@ -33,11 +33,14 @@ from folkmoot.rooms.queries_messages import CHAT, TALK
 MAX_NAME: Final = 64
 NAME: Final = re.compile(rf"(?<![\w@])@([A-Za-z][A-Za-z0-9_-]{{1,{MAX_NAME - 1}}})")
 
-_TALK: Final = " OR ".join(f"x.kind LIKE '{kind}%'" for kind in TALK)
+_TALK: Final = " OR ".join(
+    f"x.kind LIKE '{kind}%'{' AND x.about IS NULL' if kind in CHAT else ''}" for kind in TALK
+)
+"""Chat that is about a message edits it: nothing new to read."""
 _SPOKEN: Final = """EXISTS (SELECT 1 FROM room_shares s WHERE s.room_id = {0}.room_id
     AND s.talk_seq > {0}.read_seq AND s.author <> {0}.{1})"""
 _NEW: Final = """{0}.read_seq, CASE WHEN {5} THEN (SELECT COUNT(*) FROM (SELECT 1 FROM (
-    SELECT z.kind, z.account FROM room_messages z
+    SELECT z.kind, z.account, z.about FROM room_messages z
     WHERE z.room_id = {0}.room_id AND z.seq > {0}.read_seq ORDER BY z.seq DESC LIMIT {2}
     ) AS x WHERE x.account <> {0}.{1} AND ({3}) LIMIT {4}) AS counted) ELSE -1 END,
     (SELECT COUNT(*) FROM room_mentions y

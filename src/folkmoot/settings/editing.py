@@ -170,7 +170,8 @@ def with_value(text: str, key: Key, value: Any) -> str:
     lines = text.removesuffix("\n").split("\n") if text else []
     *names, name = key
     new = [f"[{'.'.join(map(toml_key, names))}]{end}", line_of((name,), value) + end]
-    first, after = len(lines), len(lines)
+    first, after = (len(lines), len(lines)) if names else (0, 0)
+    new = new if names else new[1:]
     table: Key = ()
     for statement in statements_of(text):
         if statement.heads:
@@ -187,6 +188,35 @@ def with_value(text: str, key: Key, value: Any) -> str:
     lines[first:after] = [] if value is None else new
     changed = "".join(f"{line}\n" for line in lines)
     check_same(changed, with_key(parsed(text), key, value))
+    return changed
+
+
+RULE: Key = ("rule",)
+
+
+def with_rule(text: str, rule: Mapping[str, Any]) -> str:
+    """The text of a file of rules with one more at its end."""
+    lines = ["[[rule]]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in rule.items())]
+    before = f"{text.rstrip()}\n\n" if text.strip() else ""
+    changed = before + "".join(f"{line}\n" for line in lines)
+    check_same(changed, {**parsed(text), "rule": [*parsed(text).get("rule", []), plain(rule)]})
+    return changed
+
+
+def without_rule(text: str, number: int) -> str:
+    """The text of a file of rules without one of them, by its place from 0."""
+    found = list(statements_of(text))
+    lines = text.split("\n")
+    heads = [each.first for each in found if each.heads and each.keys == (RULE,)]
+    end = heads[number + 1] if number + 1 < len(heads) else len(lines) - 1
+    while lines[end - 1].startswith("#"):
+        # A comment above a rule is about that one.
+        end -= 1
+    del lines[heads[number] : end]
+    changed = "\n".join(lines)
+    rules = parsed(text)["rule"]
+    left = rules[:number] + rules[number + 1 :]
+    check_same(changed, {"rule": left} if left else {})
     return changed
 
 

@@ -72,7 +72,7 @@ class HttpSettings(SettingsTable, frozen=True, kw_only=True):
     max_body_bytes: Annotated[int, Meta(ge=1024, le=1_073_741_824)] = 4_194_304
     """The largest request body that is read; larger ones are answered 413."""
     max_anonymous_body_bytes: Annotated[int, Meta(ge=1024, le=1_073_741_824)] = 65_536
-    """The same for a request without a valid token. A hub that records accepts at most 16 KiB."""
+    """The same for a request without a valid token. At `/mcp`, a hub that records takes 16 KiB."""
     max_body_values: Annotated[int, Meta(ge=100, le=100_000_000)] = 20_000
     """The most JSON values (objects, lists, texts, numbers) in a request body or room message; more
     are answered 413 before they are decoded. Everyone waits while one message is decoded."""

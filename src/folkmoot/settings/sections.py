@@ -38,6 +38,8 @@ ProxiesShown: TypeAlias = Literal["this_machine", "operators", "nobody"]
 class RecordSettings(SettingsTable, frozen=True, kw_only=True):
     """Recording of what is said at `/mcp`, on tapes."""
 
+    enabled: bool = True
+    """Whether the hub records, if it has a folder for tapes. Operators switch it in the console."""
     folder: OptionalFolder = ""
     """Where tapes are written; nothing is recorded while it is empty. A relative path is relative
     to the working directory."""
@@ -51,6 +53,11 @@ class RecordSettings(SettingsTable, frozen=True, kw_only=True):
     redact: Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=256)] = ()
     """Paths that are redacted on tapes in addition to secrets and mail, such as
     "$.params.arguments.ssn"."""
+
+    @property
+    def wanted(self) -> str:
+        """Where tapes are written; empty where nothing is recorded."""
+        return self.folder if self.enabled else ""
 
 
 class InterceptorSettings(SettingsTable, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ class Operations:
     def __init__(
         self, interceptors: Chain, policy: HubPolicy, audit: CallAudit, clock: Clock
     ) -> None:
-        self._interceptors = interceptors if interceptors.interceptors else None
+        self._interceptors = interceptors
         self._policy = policy
         self._audit = audit
         self._clock = clock

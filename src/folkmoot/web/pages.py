@@ -78,7 +78,7 @@ async def nobody(_: Scope) -> bool:
 
 APP = ("/inbox", "/account", "/sign-in", "/set-up")
 """Where the page of one's mail and account is."""
-CONSOLE = ("rooms", "decisions", "servers", "tapes", "people", "audit")
+CONSOLE = ("rooms", "decisions", "servers", "tapes", "people", "audit", "settings")
 """Where the console is, with all that is below; and at `/` for whoever is signed in."""
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
@@ -182,7 +182,7 @@ class Pages(Entity, kw_only=True):
     shows_metrics: ShowsMetrics = never
     signed_in: SignedIn = nobody
     invitations: Invitations = none_known
-    policy: Policy = "open"
+    policy: Callable[[], Policy] = lambda: "open"
 
     def __post_init__(self) -> None:
         self.public_url = self.public_url.rstrip("/")
@@ -283,7 +283,7 @@ class Pages(Entity, kw_only=True):
     def _draw_landing(self, base: str, shown: bool) -> bytes:  # noqa: FBT001 - it is a key
         socket = base.replace("http", "ws", 1)
         register = ["register", "ada", "--url", base]
-        if self.policy != "open":
+        if self.policy() != "open":
             register += ["--invite", "CODE"]
         commands = [register, ["connect", "claude-code"]]
         places = [place for place in PLACES if shown or place[0] != METRICS]
@@ -295,7 +295,7 @@ class Pages(Entity, kw_only=True):
                 "begin": fill(ONLY_DOCS if self._path else BEGIN, base=self._path),
                 "places": self._links(places),
                 "doors": _doors(base, socket),
-                "registration": REGISTRATION[self.policy],
+                "registration": REGISTRATION[self.policy()],
                 "clients": self._clients(f"{base}/mcp"),
             },
             base=self._path,

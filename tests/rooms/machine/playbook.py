@@ -143,7 +143,7 @@ class Play:
     def _looked_up(self, room: Room, on: str, raw: bytes) -> list[Effect]:
         ids, names = room.lookup([room.decode(raw)])
         self.looked_up += [*ids, *names]
-        used: dict[str, Used | None] = {one.id: (one.seq, one.account) for one in self.stored}
+        used: dict[str, Used | None] = {one.id: Used(one.seq, one.account) for one in self.stored}
         facts = Facts(
             {id_: used.get(id_) for id_ in ids}, {name: self.absent.get(name) for name in names}
         )

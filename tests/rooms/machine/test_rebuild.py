@@ -10,6 +10,7 @@ import pytest
 
 from folkmoot.core.strict import encode
 from folkmoot.rooms.machine import REPLAYED, Append, Attach, Facts, Role, Room, Tell
+from folkmoot.rooms.machine.model import Used
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -142,6 +143,6 @@ def test_of_many_messages_those_before_the_first_that_needs_a_lookup_are_taken(l
     ]
     effects, taken = room.receive("bob", messages, long.now)
     assert ([type(one) for one in effects], taken) == ([Append], 1)
-    facts = Facts({"m3": (6, "account-bob")})
+    facts = Facts({"m3": Used(6, "account-bob")})
     effects, taken = room.receive("bob", messages[1:], long.now, facts)
     assert ([type(one) for one in effects], taken) == ([Tell, Append], 2)

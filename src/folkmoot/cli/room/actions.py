@@ -25,7 +25,7 @@ from folkmoot.cli.output import one_line
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.draw import DIM, INDENT, draw, hung, participant
 from folkmoot.cli.room.follow import LinkedTasks
-from folkmoot.cli.room.messages import Look, look, mentioned, note
+from folkmoot.cli.room.messages import Look, look, mentioned, note, replaced
 from folkmoot.cli.room.proposals import (
     Holder,
     WaitingProposal,
@@ -38,12 +38,16 @@ from folkmoot.cli.room.screen import Screen, Situation, fitting, offered_keys
 from folkmoot.cli.room.sentences import allowed
 from folkmoot.cli.room.slash import Toolbox
 from folkmoot.client import OfferedTool, Room
+from folkmoot.core import chat
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
 
 Sending: TypeAlias = Callable[[], Awaitable[Any]]
 
 INVITE: Final = "room.invite"
+SAID: Final = chat.PATTERNS[:2]
+MAX_OWN: Final = 200
+"""Messages of one's own that can be edited by their numbers."""
 DEEP: Final = Text("    ")
 """In front of the lines of a tool but the first."""
 BESIDE: Final = 30
@@ -72,10 +76,19 @@ class RoomActions:
         self.deciding = WaitingProposals(room.me.id, holder=holder)
         self.toolbox = Toolbox(room)
         self.question: TerminalQuestion | None = None
+        self._own: dict[str, str] = {}
 
     def show(self, seen: Look) -> None:
         """Let the transcript go on with a message."""
         self._screen.print(lambda screen: draw(screen, seen, self._room.me.id, raw=self._raw))
+
+    def see(self, envelope: Mapping[str, Any]) -> None:
+        """Remember what one said oneself, by its number."""
+        kind, me = str(envelope.get("kind")), self._room.me.id
+        if envelope.get("from") == me and kind.startswith(SAID) and not replaced(envelope):
+            self._own[str(envelope["seq"])] = str(envelope["id"])
+            if len(self._own) > MAX_OWN:
+                del self._own[next(iter(self._own))]
 
     def note(self, text: str) -> None:
         """Add a note of the program itself to the conversation."""
@@ -183,6 +196,31 @@ class RoomActions:
         if mine is None:
             raise slash.Misused(f"You have no open proposal #{number}.")
         self._send(partial(self._room.withdraw, mine.id))
+
+    def _edit_typed(self, rest: str) -> None:
+        id_, text = self._mine(rest)
+        if not text:
+            raise slash.misused("edit")
+        whom = mentioned(text, self._room.participants)
+        self._send(partial(self._room.say, text, mentions=whom, replaces=id_))
+
+    def _delete_typed(self, rest: str) -> None:
+        id_, more = self._mine(rest)
+        if more:
+            raise slash.misused("delete")
+        self._own = {number: each for number, each in self._own.items() if each != id_}
+        self._send(partial(self._room.delete, id_))
+
+    def _mine(self, rest: str) -> tuple[str, str]:
+        """The id of the message of one's own that is meant, and what else was typed."""
+        if not rest.startswith("#"):
+            if not self._own:
+                raise slash.Misused("You have said nothing here yet.")
+            return next(reversed(self._own.values())), rest
+        number, _, rest = rest[1:].partition(" ")
+        if number not in self._own:
+            raise slash.Misused(f"#{number} is none of the last messages you wrote.")
+        return self._own[number], rest.strip()
 
     def _waiting(self, command: str, which: str) -> WaitingProposal:
         number = slash.proposal_number(command, which)
@@ -306,6 +344,8 @@ LOCAL: Final[dict[str, Callable[[RoomActions, str], None]]] = {
     "tools": RoomActions._tools_typed,
     "call": RoomActions._call_typed,
     "propose": RoomActions._propose_typed,
+    "edit": RoomActions._edit_typed,
+    "delete": RoomActions._delete_typed,
     "raw": RoomActions._raw_typed,
     "approve": RoomActions._approve_typed,
     "reject": RoomActions._reject_typed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from hashlib import sha256
 from typing import Any, Final
@@ -13,6 +14,7 @@ from msgspec import Struct
 from folkmoot.cli.limits import MAX_REMEMBERED, MAX_SHOWN_TEXT
 from folkmoot.cli.output import escape_json, lines, one_line
 from folkmoot.cli.room import sentences
+from folkmoot.core import chat
 from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import Kind, parse
@@ -93,8 +95,8 @@ class Looks:
 
     def look(self, envelope: Mapping[str, Any]) -> Look:
         """The look of the next envelope."""
-        known = [self._seqs[id_] for id_ in words(envelope.get("correlation_id"))
-                 if id_ in self._seqs]  # fmt: skip
+        correlated = words(envelope.get("correlation_id")) or replaced(envelope)
+        known = [self._seqs[id_] for id_ in correlated if id_ in self._seqs]
         about, origin = [seq for seq, _ in known], [seq for _, seq in known]
         seq, id_ = envelope.get("seq"), envelope.get("id")
         if type(seq) is int and type(id_) is str:
@@ -103,6 +105,14 @@ class Looks:
             if len(self._seqs) > MAX_REMEMBERED:
                 del self._seqs[next(iter(self._seqs))]
         return look(envelope, about, origin)
+
+
+def replaced(envelope: Mapping[str, Any]) -> list[str]:
+    """The id of the message that chat takes the place of, if it does."""
+    with suppress(e.FolkmootError):
+        id_ = chat.replaced_by(parse(str(envelope.get("kind"))), envelope.get("payload"))
+        return [] if id_ is None else [id_]
+    return []
 
 
 def look(

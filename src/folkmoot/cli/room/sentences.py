@@ -115,7 +115,11 @@ def _bare(value: Any) -> str:
 
 def _chat(_: Kind, payload: Payload) -> Sentence:
     text, mentions = str(payload.get("text", "")), payload.get("mentions")
-    return Sentence(text, mentions=mentions, words="")
+    if chat.REPLACES not in payload:
+        return Sentence(text, mentions=mentions, words="")
+    if chat.DELETED in payload:
+        return Sentence(text, words="deleted a message[, {about}]", brief="", aside=True)
+    return Sentence(text, mentions=mentions, words="edited a message[, {about}]")
 
 
 def _notified_chat(kind: Kind, payload: Payload) -> Sentence:

@@ -248,6 +248,8 @@ SLASHES: Final[dict[str, Slash]] = {
         "/resume [WHO]", "Let someone who is paused, or everyone, continue.", _resume,
         needs=("participant.resume",),
     ),
+    "edit": Slash("/edit [#NUMBER] TEXT", "Change what you said last, or in that message."),
+    "delete": Slash("/delete [#NUMBER]", "Delete what you said last, or that message."),
     "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),
 }  # fmt: skip

@@ -84,6 +84,7 @@ class LiveView:
         for envelope in page.messages:
             seen = self._looks.look(envelope)
             self._doing.show(seen)
+            self._doing.see(envelope)
             self._shown = seen.seq or self._shown
         await self._find_waiting()
         self._away = [who.id for who in await room.list_away()]
@@ -119,6 +120,7 @@ class LiveView:
         elif message.seq > self._shown:
             envelope = envelope_of(message)
             self._doing.show(self._looks.look(envelope))
+            self._doing.see(envelope)
             self._doing.deciding.see(envelope)
             self._doing.toolbox.see(envelope)
         self._now.here = len(self._room.participants)

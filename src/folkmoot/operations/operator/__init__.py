@@ -15,5 +15,17 @@ from folkmoot.operations.operator.people import PEOPLE
 from folkmoot.operations.operator.server_edits import SERVER_EDITS
 from folkmoot.operations.operator.server_views import SERVER_VIEWS
 from folkmoot.operations.operator.servers import SERVERS
+from folkmoot.operations.operator.settings_edits import SETTINGS_EDITS
 
-OPERATOR = (*HUB, *PEOPLE, *GRANTS, *GROUPS, *SERVERS, *SERVER_VIEWS, *SERVER_EDITS, *HELD, *DATA)
+OPERATOR = (
+    *HUB,
+    *PEOPLE,
+    *GRANTS,
+    *GROUPS,
+    *SERVERS,
+    *SERVER_VIEWS,
+    *SERVER_EDITS,
+    *SETTINGS_EDITS,
+    *HELD,
+    *DATA,
+)

@@ -58,7 +58,10 @@ GROUPS: Final[dict[Group, tuple[str, ...]]] = {
 }
 """Groups of kinds in one word, and how the kinds in each begin."""
 
-CHAT_MEMBERS: Final = ("text", "format", "thread_id", "reply_to", "mentions")
+CHAT_MEMBERS: Final = (
+    *("text", "format", "thread_id", "reply_to", "mentions"),
+    *(chat.REPLACES, chat.DELETED),
+)
 
 
 class HistoryMessage(Struct, frozen=True, gc=False):
@@ -119,6 +122,8 @@ class ShownMessage(Struct, frozen=True, kw_only=True):
     thread_id: str | UnsetType = UNSET
     reply_to: str | UnsetType = UNSET
     mentions: list[str] | UnsetType = UNSET
+    replaces: str | UnsetType = UNSET
+    deleted: bool | UnsetType = UNSET
 
 
 def message_view(message: HistoryMessage) -> ShownMessage:
@@ -166,6 +171,9 @@ class Say(Arguments, frozen=True, kw_only=True):
         Annotated[str, describe("A name for the conversation within the room, if there are many")]
         | None
     ) = None
+    replaces: (
+        Annotated[str, describe("The id of a message of yours that this takes the place of")] | None
+    ) = None
 
 
 class SaidMessage(Struct, frozen=True):
@@ -180,7 +188,25 @@ async def say(call: Call[Say]) -> SaidMessage:
     """Say something; answered once it is part of the room's history."""
     given = msgspec.structs.asdict(call.arguments)
     room = given.pop("room")
-    params = {name: value for name, value in given.items() if value is not None}
+    return await broadcast(call, room, {k: it for k, it in given.items() if it is not None})
+
+
+class DeleteMessage(Arguments, frozen=True, kw_only=True):
+    """A chat message of the caller's."""
+
+    room: RoomName
+    message_id: Annotated[str, describe("The id of the message")]
+
+
+async def delete_message(call: Call[DeleteMessage]) -> SaidMessage:
+    """Delete what the caller said; answered with the message that tells everyone so."""
+    given = call.arguments
+    body = {"text": chat.GONE, chat.REPLACES: given.message_id, chat.DELETED: True}
+    return await broadcast(call, given.room, body)
+
+
+async def broadcast(call: Call[Any], room: str, params: dict[str, Any]) -> SaidMessage:
+    """Send chat as the caller; answered once it is part of the room's history."""
     payload = {"jsonrpc": JSONRPC, "method": chat.METHOD, "params": params}
     raw = envelope(f"mcp.notification.{chat.METHOD}", payload)
     stored = read_stored(await call.services.rooms.post(call.visitor, room, raw))
@@ -472,6 +498,17 @@ MESSAGES = (
         reaches_others=True,
         routes=Absent("`room/post` says it as an envelope."),
         commands=("room say",),
+    ),
+    Operation(
+        name="room/delete_message",
+        description="Delete a chat message of yours: what it said is gone for everyone, its edits "
+        "too. To change it instead, use room_say with replaces.",
+        handler=delete_message,
+        scope="rooms",
+        effect="destroys",
+        reaches_others=True,
+        routes=Absent("`room/post` says it as an envelope, with `replaces` and `deleted`."),
+        commands=Absent("In 'folkmoot room join' it is /delete."),
     ),
     Operation(
         name="room/read",

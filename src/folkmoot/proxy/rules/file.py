@@ -224,7 +224,7 @@ class Rules:
     """An ordered set of rules that follows its file. A file that is wrong changes nothing."""
 
     def __init__(self, path: Path, means: Means) -> None:
-        self._path = path
+        self.path = path
         self._means = means
         self._seen = stamp(path)
         self.ruleset = RuleSet(read_rules(path, means), means.canonical)
@@ -252,7 +252,7 @@ class Rules:
 
     def reload(self) -> None:
         """Read the file again. What has not changed keeps what it has counted and learnt."""
-        self.ruleset.swap(read_rules(self._path, self._means, self.ruleset.rules))
+        self.ruleset.swap(read_rules(self.path, self._means, self.ruleset.rules))
 
     async def watch(self, seconds: float = LOOK_SECONDS) -> None:
         """Read the file again whenever it is another one, until cancelled.
@@ -261,7 +261,7 @@ class Rules:
         """
         while True:
             await asyncio.sleep(seconds)
-            now = stamp(self._path)
+            now = stamp(self.path)
             if now == self._seen:
                 continue
             self._seen = now

@@ -86,6 +86,8 @@ class ReloadReport(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     rights: bool = False
     """Whether groups or grants changed."""
+    followed: tuple[str, ...] = ()
+    """Other settings that changed and count from now on."""
     restart: tuple[str, ...] = ()
     """Other settings that changed, which count from the next start on."""
     notes: tuple[str, ...] = ()

@@ -23,7 +23,18 @@ LOOK_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 0.1
 MOST_LOOKS: Final = 20
 """How often a file that is being written is looked at again before it is read all the same."""
-LIVE: Final = frozenset({"gateway.mcp_servers", "gateway.edit_from_web"})
+READ_EACH_TIME: Final = frozenset({"gateway.mcp_servers", "gateway.edit_from_web"})
+LIVE: Final = frozenset(
+    {
+        "gateway.audit_arguments",
+        "gateway.new_tools",
+        "interceptors.rules",
+        "mail.keep_days",
+        "record.enabled",
+        "record.folder",
+        "registration",
+    }
+)
 """Settings that are followed too; every other one counts from the next start on."""
 
 Apply: TypeAlias = Callable[[GatewaySpec], Awaitable[None]]
@@ -36,6 +47,8 @@ class SettingsFollower(Entity):
 
     loaded: Loaded
     apply: Apply
+    take_up: Callable[[Settings], None] = lambda _: None
+    """Goes by the other settings that are followed; raises what is wrong with them first."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _editing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _told: tuple[str, ...] = ()
@@ -95,6 +108,8 @@ class SettingsFollower(Entity):
             raise e.SettingsError(gone, problems=[gone])
         self._look_at(loaded.files)
         report = compared(self.loaded, loaded, self._running)
+        if report.followed:
+            self.take_up(loaded.settings)
         if report.different:
             await self.apply(loaded.gateway)
         self.loaded = loaded
@@ -135,8 +150,8 @@ class SettingsFollower(Entity):
         return tuple(stamp(Path(file)) for file in self._files)
 
     def _tell(self, report: ReloadReport) -> None:
-        if report.different:
-            what = ("added", "removed", "changed")
+        if report.different or report.followed:
+            what = ("added", "removed", "changed", "followed")
             told: dict[str, Any] = {name: ", ".join(getattr(report, name)) for name in what}
             told = {name: names for name, names in told.items() if names}
             logger.info("the settings were changed", extra=told)
@@ -159,7 +174,8 @@ def compared(before: Loaded, now: Loaded, running: Settings) -> ReloadReport:
         changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
         rights=(before.gateway.groups, before.gateway.grants)
         != (now.gateway.groups, now.gateway.grants),
-        restart=tuple(different(running, now.settings)),
+        followed=tuple(path for path in different(before.settings, now.settings) if path in LIVE),
+        restart=tuple(path for path in different(running, now.settings) if path not in LIVE),
         notes=tuple(note for note in now.notes if note not in before.notes),
     )
 
@@ -169,7 +185,7 @@ def different(one: Settings, other: Settings) -> list[str]:
     return [
         path
         for path, field in FIELDS.items()
-        if path not in LIVE and field.value_in(one) != field.value_in(other)
+        if path not in READ_EACH_TIME and field.value_in(one) != field.value_in(other)
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from folkmoot.core import errors as e
 from folkmoot.core.chat import METHOD as CHAT_METHOD
+from folkmoot.core.chat import replaced_by
 from folkmoot.core.kinds import Kind
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.machine import chat
@@ -37,9 +38,24 @@ def say(state: State, turn: Turn) -> list[Effect]:
     member, message, kind, now = turn.member, turn.message, turn.kind, turn.now
     payload = message.payload or {}
     chat.check_body(payload if kind.protocol == "chat" else payload["params"])
+    about = _replaced(state, turn)
     if member.chat_limit is not None:
         state.rates.take(member.account, member.chat_limit, now)
-    return [state.append(member, message, kind, now), *watch_chat(state, member, now)]
+    said = state.append(member, message, kind, now, about=about, is_chat=about is None)
+    return [said, *watch_chat(state, member, now)]
+
+
+def _replaced(state: State, turn: Turn) -> str | None:
+    """The `seq` of the sender's own message that chat takes the place of, if it does."""
+    id_ = replaced_by(turn.kind, turn.message.payload)
+    if id_ is None:
+        return None
+    used = state.ids.find(id_, turn.facts.ids)
+    if used is None:
+        raise e.MessageUnknown("The room has no message with the id in 'replaces'.")
+    if used.account != turn.member.account or not used.is_chat:
+        raise e.NotRequester("You can edit and delete only what you said in chat yourself.")
+    return str(used.seq)
 
 
 def mark(state: State, turn: Turn) -> list[Effect]:
@@ -48,7 +64,7 @@ def mark(state: State, turn: Turn) -> list[Effect]:
     used = state.ids.find(message.correlation_id[0], turn.facts.ids)
     if used is None:
         raise e.MessageUnknown("The room has no message with the id in 'correlation_id'.")
-    if turn.kind.operation == "cancel" and used[1] != member.account:
+    if turn.kind.operation == "cancel" and used.account != member.account:
         raise e.NotRequester("Only its sender can cancel a chat message.")
     return [state.append(member, message, turn.kind, turn.now)]
 

@@ -104,6 +104,10 @@ def check_body(body: dict[str, Any]) -> None:
     for name in _OPTIONAL:
         if type(body.get(name, "")) is not str:
             raise e.PayloadInvalid(f"The {name} of a chat message must be a string.")
+    if type(body.get(chat.REPLACES, "")) is not str:
+        raise e.PayloadInvalid("The replaces of a chat message must be the id of one.")
+    if body.get(chat.DELETED, True) is not True or (chat.DELETED in body) > (chat.REPLACES in body):
+        raise e.PayloadInvalid('The deleted of a chat message is true, beside "replaces".')
     mentions = body.get("mentions", [])
     if type(mentions) is not list or not all(type(name) is str for name in mentions):
         raise e.PayloadInvalid("The mentions of a chat message must be a list of names.")

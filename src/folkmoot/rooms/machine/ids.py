@@ -19,7 +19,7 @@ from folkmoot.rooms.machine.model import LookupNeeded, Used
 
 
 class MadeIds(Struct, frozen=True, gc=False):
-    """Ids that the room made for messages of one account that follow each other."""
+    """Ids that the room made for chat of one account that follows each other."""
 
     first: str
     ids: Sequence[str]
@@ -45,8 +45,8 @@ class Ids:
     def __init__(self, most: int, *, stored: bool = False) -> None:
         self._most = most
         self._stored = stored
-        self._used: dict[str, Used] = {}
-        """In the order of their messages."""
+        self._used: dict[str, tuple[int, str | None, bool]] = {}
+        """Each as `Used` has it, which takes longer to make; in the order of their messages."""
         self._made: list[MadeIds] = []
         """Beside these, what the room made: in the order of the messages and of the ids."""
         self._made_count = 0
@@ -61,14 +61,16 @@ class Ids:
     def _find(self, id_: str) -> Used | None:
         """The message that has an id, as far as is known here."""
         used = self._used.get(id_)
-        if used is None and self._made and len(id_) == WHOLE:
+        if used is not None:
+            return Used(*used)
+        if self._made and len(id_) == WHOLE:
             at = bisect_right(self._made, id_, key=_first) - 1
             if at >= 0:
                 made = self._made[at]
                 place = bisect_left(made.ids, id_)
                 if place < len(made.ids) and made.ids[place] == id_:
-                    return made.end - len(made.ids) + place, made.account
-        return used
+                    return Used(made.end - len(made.ids) + place, made.account, is_chat=True)
+        return None
 
     def is_unknown(self, id_: str) -> bool:
         """Whether an id must be looked up in the store."""
@@ -92,25 +94,27 @@ class Ids:
         used = self.find(id_, found)
         if used is None:
             return
-        if used[1] == account:
-            raise e.IdUsed("You used this id before; that message was accepted.", seq=used[0])
+        if used.account == account:
+            raise e.IdUsed("You used this id before; that message was accepted.", seq=used.seq)
         raise e.IdUsed("Another message of the room has this id.")
 
     def is_free(self, id_: str) -> bool:
         """Whether an id is known not to be used, without a look into the store."""
         return not (self._forgot and self._stored) and self._find(id_) is None
 
-    def add(self, ids: Sequence[str], seq: int, account: str | None) -> None:
+    def add(
+        self, ids: Sequence[str], seq: int, account: str | None, *, is_chat: bool = False
+    ) -> None:
         """Remember the ids of messages of one account that follow each other, from `seq` on."""
         if len(ids) == 1:
-            self._used[ids[0]] = (seq, account)
+            self._used[ids[0]] = (seq, account, is_chat)
         else:
-            self._used.update(zip(ids, zip(count(seq), repeat(account))))  # noqa: B905
+            self._used.update(zip(ids, zip(count(seq), repeat(account), repeat(is_chat))))  # noqa: B905
         if len(self._used) + self._made_count > self._most:
             self._forget_oldest()
 
     def add_made(self, ids: Sequence[str], seq: int, account: str | None) -> None:
-        """Remember ids that `Uuids` made, each after all that were added like this before."""
+        """Remember ids of chat that `Uuids` made, each after all that were added so before."""
         self._made.append(MadeIds(ids[0], ids, seq + len(ids), account))
         self._made_count += len(ids)
         if len(self._used) + self._made_count > self._most:

@@ -50,8 +50,12 @@ class Known(NamedTuple):
     role: Role
 
 
-Used: TypeAlias = tuple[int, str | None]
-"""The `seq` of the message that has an id, and the account of its sender."""
+class Used(NamedTuple):
+    """The message that has an id: its `seq`, its sender's account, whether it can be edited."""
+
+    seq: int
+    account: str | None
+    is_chat: bool = False
 
 
 class Facts(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.core import errors as e
+from folkmoot.core.chat import replaced_by
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import CONTROL, Kind
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -228,7 +229,7 @@ def _append_run(
         own = [state.new_id()] if len(run) == 1 else state.new_ids(len(run))
         state.add_made(own, seq + 1, account)
     else:
-        state.ids.add(own, seq + 1, account)
+        state.ids.add(own, seq + 1, account, is_chat=True)
     for raw, id_ in zip(run, own, strict=True):
         seq += 1
         if fresh:
@@ -257,9 +258,8 @@ def accept_from(
         name = name_to_look_up(state, message)
         if name is not None and name not in facts.names:
             raise LookupNeeded
-    elif root in MARKS:
-        for about in message.correlation_id[:1]:
-            state.ids.find(about, facts.ids)
+    for about in named_ids(message):
+        state.ids.find(about, facts.ids)
     if message.context is not None and CONTROL.search(message.context):
         # Not where messages are decoded: those that are stored already must stay readable.
         raise e.InvalidEnvelope("context: Expected no control characters.", member="context")
@@ -280,6 +280,14 @@ def accept_from(
         return [state.append(member, message, kind, now)]
     turn = Turn(member, message, kind, now, sender.connection, denied, sender.scope, facts)
     return act(state, turn)
+
+
+def named_ids(message: McpxMessage) -> Sequence[str]:
+    """The ids of messages that one is about, and that must be there."""
+    if message.kind.root in MARKS:
+        return message.correlation_id[:1]
+    replaced = replaced_by(message.kind, message.payload)
+    return () if replaced is None else (replaced,)
 
 
 def check_listing(state: State, sender: Sender, message: McpxMessage, now: float) -> Member:

@@ -54,10 +54,10 @@ from folkmoot.rooms.machine.presence import (
 from folkmoot.rooms.machine.proposals import Proposal, ProposalStatus, decidable_by
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
 from folkmoot.rooms.machine.receive import (
-    MARKS,
     Received,
     accept_from,
     check_listing,
+    named_ids,
     receive,
     refusal_of,
     sender_of,
@@ -284,7 +284,7 @@ class Room:
         ids: list[str] = []
         names: list[str] = []
         for message in messages:
-            about = message.correlation_id[:1] if message.kind.root in MARKS else ()
+            about = named_ids(message)
             ids += [id_ for id_ in (message.id, *about) if id_ and state.ids.is_unknown(id_)]
             name = name_to_look_up(state, message)
             if name is not None:

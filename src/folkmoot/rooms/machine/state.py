@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
 from folkmoot.core.scopes import ALL
 from folkmoot.core.uuids import Uuids
-from folkmoot.rooms.machine.chat import ChatRates, SendRates
+from folkmoot.rooms.machine.chat import NOTIFIED_KIND, ChatRates, SendRates
 from folkmoot.rooms.machine.ids import Ids
 from folkmoot.rooms.machine.members import LoopGuard, Member, Members, Pauses
 from folkmoot.rooms.machine.model import (
@@ -127,8 +128,10 @@ class State:
         self.rates = ChatRates()
         self.send_rates = SendRates()
         self.ids = Ids(bounds.ids, stored=stored)
-        self.add_made = self.ids.add_made if isinstance(new_id, Uuids) else self.ids.add
-        """Remembers ids that the room made."""
+        self.add_made = (
+            self.ids.add_made if isinstance(new_id, Uuids) else partial(self.ids.add, is_chat=True)
+        )
+        """Remembers ids that the room made for chat."""
         self.hub_check = hub_check
         self.hub_denies = hub_denies
         self.admit = admit
@@ -149,6 +152,7 @@ class State:
         *,
         about: str | None = None,
         to: Sequence[str] | None = None,
+        is_chat: bool = False,
     ) -> Append:
         """Make a participant's message the next of the history."""
         id_, fresh = message.id, None
@@ -156,7 +160,7 @@ class State:
             id_ = fresh = self.new_id()
         self.seq = seq = self.seq + 1
         account = member.account
-        self.ids.add((id_,), seq, account)
+        self.ids.add((id_,), seq, account, is_chat=is_chat)
         data = self._stamper.stamp(message, seq, now, member.sender, fresh, to)
         return Append(seq, id_, now, kind.text, data, account, about)
 
@@ -175,7 +179,7 @@ class State:
         """Make a message of the gateway's the next of the history; it may speak for someone."""
         id_ = self.new_id()
         self.seq = seq = self.seq + 1
-        self.ids.add((id_,), seq, account)
+        self.ids.add((id_,), seq, account, is_chat=kind == NOTIFIED_KIND)
         data = self._stamper.gateway(
             kind, id_, now, payload, seq=seq, sender=sender, to=to, correlation_id=correlation_id
         )

@@ -5,6 +5,7 @@ import { sentence } from "../../../api/call";
 import type { AwayMember } from "../../../api/schema";
 import { Button, Check } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
+import type { Json } from "../../parts/schema";
 import { allows } from "./capabilities";
 import { chatOf, type Envelope } from "./envelope";
 import type { RoomStream } from "./stream";
@@ -18,11 +19,20 @@ interface Props {
   stream: RoomStream;
   /** Members who are not here: they can be mentioned too. */
   away: readonly AwayMember[];
-  answers: Envelope | null;
-  onAnswered: () => void;
+  about: About | null;
+  onDone: () => void;
 }
 
-export function Composer({ stream, away, answers, onAnswered }: Props) {
+/** What is written about: a message that is answered, or one's own that is changed. */
+export interface About {
+  message: Envelope;
+  how: "reply" | "edit";
+}
+
+export const sayIn = (stream: RoomStream, params: { [name: string]: Json }) =>
+  stream.post({ kind: KIND, payload: { jsonrpc: "2.0", method: METHOD, params } });
+
+export function Composer({ stream, away, about, onDone }: Props) {
   const [text, setText] = useState("");
   const [markdown, setMarkdown] = useState(true);
   const [busy, setBusy] = useState(false);
@@ -31,9 +41,18 @@ export function Composer({ stream, away, answers, onAnswered }: Props) {
   const [chosen, setChosen] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
   const id = useId();
+  /** What was being written when an edit began. */
+  const draft = useRef("");
+  const [answers, edits] = [about?.how === "reply" && about.message, about?.how === "edit" && about.message];
   useLayoutEffect(() => {
-    if (answers) field.current?.focus();
-  }, [answers]);
+    if (about) field.current?.focus();
+    if (!edits) return undefined;
+    const said = chatOf(edits);
+    draft.current = text;
+    setText(said?.text ?? "");
+    setMarkdown(said?.markdown ?? true);
+    return () => setText(draft.current);
+  }, [about]);
 
   const you = stream.you.value;
   if (!you) return null;
@@ -74,21 +93,22 @@ export function Composer({ stream, away, answers, onAnswered }: Props) {
     setError("");
     const said = [...text.matchAll(/(?:^|[^\w@])@([a-z][a-z0-9_-]{1,63})/gi)].map((found) => found[1]!.toLowerCase());
     const mentions = [...new Set(said)].filter((name) => known.includes(name)).slice(0, MOST_MENTIONED);
-    const thread = (answers && chatOf(answers)?.thread) || stream.filter.value.thread;
+    const thread = !edits && ((answers && chatOf(answers)?.thread) || stream.filter.value.thread);
     const params = {
       text,
       format: markdown ? "markdown" : "plain",
+      ...(edits ? { replaces: edits.id } : {}),
       ...(answers ? { reply_to: answers.id } : {}),
       ...(thread ? { thread_id: thread } : {}),
       ...(mentions.length ? { mentions } : {}),
     };
     try {
-      stream.following = true;
-      await stream.post({ kind: KIND, payload: { jsonrpc: "2.0", method: METHOD, params } });
+      if (!edits) stream.following = true;
+      await sayIn(stream, params);
       setText("");
       setTyped(null);
-      onAnswered();
-      if (!stream.atEnd.value) await stream.toEnd();
+      onDone();
+      if (!edits && !stream.atEnd.value) await stream.toEnd();
     } catch (failure) {
       setError(sentence(failure));
     } finally {
@@ -107,7 +127,7 @@ export function Composer({ stream, away, answers, onAnswered }: Props) {
     } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       void send();
-    } else if (event.key === "Escape" && answers) onAnswered();
+    } else if (event.key === "Escape" && about) onDone();
   };
   const waiting = busy && stream.state.value !== "open";
   return (
@@ -115,8 +135,16 @@ export function Composer({ stream, away, answers, onAnswered }: Props) {
       {answers && (
         <p class="small line">
           <span class="grow">{`In reply to ${answers.from}: ${oneLine(chatOf(answers)?.text ?? "", 80)}`}</span>
-          <Button kind="plain" onClick={onAnswered}>
+          <Button kind="plain" onClick={onDone}>
             Not a reply
+          </Button>
+        </p>
+      )}
+      {edits && (
+        <p class="small line">
+          <span class="grow">{`Editing message #${edits.seq}`}</span>
+          <Button kind="plain" onClick={onDone}>
+            Cancel
           </Button>
         </p>
       )}
@@ -167,7 +195,7 @@ export function Composer({ stream, away, answers, onAnswered }: Props) {
       </div>
       <div class="line">
         <Button kind="primary" disabled={busy || !text.trim()} onClick={() => void send()}>
-          Send
+          {edits ? "Save" : "Send"}
         </Button>
         <Check checked={markdown} onChange={setMarkdown}>
           Markdown

@@ -78,7 +78,7 @@ export function Folded({ stream, fold, target, me }: Props) {
                 marked={message.seq === aimed}
                 exchange={exchanges.get(message.id)}
                 thinking={undefined}
-                onAnswer={nothing}
+                onWrite={nothing}
                 onThread={nothing}
               />
             ))}

@@ -6,7 +6,8 @@ import { dayTitle, sameDay } from "../../../text/time";
 import { Empty } from "../../parts/Empty";
 import { Problem } from "../../parts/Problem";
 import { counted } from "../../parts/Time";
-import { type Envelope, isCancellation, isFiltering, seconds } from "./envelope";
+import { isCancellation, isFiltering, seconds } from "./envelope";
+import type { About } from "./Composer";
 import { Folded } from "./Folded";
 import { joined } from "./folding";
 import { Row } from "./Row";
@@ -18,7 +19,7 @@ const EARLY = 600;
 
 interface Props {
   stream: RoomStream;
-  onAnswer: (message: Envelope) => void;
+  onWrite: (about: About) => void;
   onThread: (thread: string) => void;
 }
 
@@ -31,7 +32,7 @@ export function Messages(props: Props) {
   return <Window {...props} />;
 }
 
-function Window({ stream, onAnswer, onThread }: Props) {
+function Window({ stream, onWrite, onThread }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const shownTarget = useRef(0);
@@ -132,7 +133,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
         marked={message.seq === target}
         exchange={exchanges.get(message.id) ?? fulfilments.get(message.id)}
         thinking={thinking.get(message.id)}
-        onAnswer={onAnswer}
+        onWrite={onWrite}
         onThread={onThread}
       />,
     );

@@ -13,7 +13,7 @@ import { counted } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
 import type { PageProps } from "../../pages";
 import { may } from "../../session";
-import { Composer } from "./Composer";
+import { type About, Composer } from "./Composer";
 import { askedFor, type Envelope, type Filter, type Group, isFiltering } from "./envelope";
 import { Finder } from "./Finder";
 import { Messages } from "./Messages";
@@ -92,7 +92,7 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
   const stream = useMemo(() => new RoomStream(name), [name]);
   const [panel, setPanel] = useState<Panel>(() => (matchMedia("(min-width: 70rem)").matches ? "people" : ""));
   const [finding, setFinding] = useState(() => isFiltering(readFilter()));
-  const [answers, setAnswers] = useState<Envelope | null>(null);
+  const [about, setAbout] = useState<About | null>(null);
   const [trouble, setTrouble] = useState("");
 
   useEffect(() => {
@@ -173,8 +173,8 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
         <section class="room-main" aria-label="Messages and what waits">
           {finding && <Finder stream={stream} onFilter={filter} onClose={() => setFinding(false)} />}
           <Waiting stream={stream} />
-          <Messages stream={stream} onAnswer={setAnswers} onThread={(thread) => filter({ ...stream.filter.value, thread })} />
-          <Composer stream={stream} away={away} answers={answers} onAnswered={() => setAnswers(null)} />
+          <Messages stream={stream} onWrite={setAbout} onThread={(thread) => filter({ ...stream.filter.value, thread })} />
+          <Composer stream={stream} away={away} about={about} onDone={() => setAbout(null)} />
         </section>
         {panel && (
           <aside class="room-panel" aria-label={PANELS[panel]}>

@@ -11,8 +11,10 @@ import { Progress } from "../../parts/Progress";
 import { duration } from "../../parts/Time";
 import { attempt } from "../../data";
 import { may } from "../../session";
+import { Confirm } from "../../../components/Dialog";
 import { AnswerForm } from "./Answer";
 import { allInWords, allows, type Capability } from "./capabilities";
+import { type About, sayIn } from "./Composer";
 import { askedFor, type Chat, chatOf, type Envelope, groupOf, isBelow, seconds } from "./envelope";
 import { type Exchange, outcomeOf, type Thinking, tookSeconds } from "./pairing";
 import { Proposal } from "../../parts/Proposal";
@@ -27,7 +29,7 @@ export interface RowProps {
   marked: boolean;
   exchange: Exchange | undefined;
   thinking: Thinking | undefined;
-  onAnswer: (message: Envelope) => void;
+  onWrite: (about: About) => void;
   onThread: (thread: string) => void;
 }
 
@@ -69,6 +71,7 @@ export class Row extends Component<RowProps> {
               {oneLine(chat.thread, 40)}
             </button>
           )}
+          {message.edits && !chat?.deleted && <span class="soft">edited</span>}
           <time class="soft" dateTime={message.ts} title={fullTime(at)}>
             {clock(at)}
           </time>
@@ -120,7 +123,9 @@ function Said({ stream, chat, me }: { stream: RoomStream; chat: Chat; me: string
           )}
         </p>
       )}
-      {chat.markdown ? <Markdown text={chat.text} mentioned={known} /> : <Long text={chat.text} mentioned={known} />}
+      {chat.deleted ? (
+        <p class="soft">This message was deleted.</p>
+      ) : chat.markdown ? <Markdown text={chat.text} mentioned={known} /> : <Long text={chat.text} mentioned={known} />}
     </>
   );
 }
@@ -403,13 +408,30 @@ export function inWords(message: Envelope): string {
   return known[kind]?.() ?? oneLine(kind, 160);
 }
 
-function Actions({ message, chat, onAnswer }: RowProps & { chat: Chat | null }) {
+/** What is said in place of what was, where it is deleted. */
+const DELETED = { text: "This message was deleted.", deleted: true };
+
+function Actions({ message, chat, me, stream, onWrite }: RowProps & { chat: Chat | null }) {
+  const said = chat && !chat.deleted && !chat.replaces;
   const [raw, setRaw] = useState(false);
   return (
     <>
       <div class="message-actions">
-        {chat && (
-          <Button kind="plain" icon="reply" label={`Reply to ${message.from}`} onClick={() => onAnswer(message)} />
+        {said && (
+          <Button kind="plain" icon="reply" label={`Reply to ${message.from}`} onClick={() => onWrite({ message, how: "reply" })} />
+        )}
+        {said && message.from === me && (
+          <>
+            <Button kind="plain" icon="write" label={`Edit message ${message.seq}`} onClick={() => onWrite({ message, how: "edit" })} />
+            <Confirm
+              icon="trash"
+              iconOnly
+              label={`Delete message ${message.seq}`}
+              question="Everyone sees that it was deleted. What it said is gone."
+              verb="Delete"
+              onConfirm={() => attempt(() => sayIn(stream, { ...DELETED, replaces: message.id }))}
+            />
+          </>
         )}
         <button
           type="button"

@@ -11,6 +11,8 @@ export interface Envelope {
   correlation_id?: string[];
   context?: string;
   payload?: { [name: string]: Json };
+  /** The numbers of the messages that edited or deleted it. */
+  edits?: number[];
 }
 
 /** What the hub sends to one connection alone has no `seq`. */
@@ -59,6 +61,9 @@ const QUIET_ROOTS = new Set(
   ).split(" "),
 );
 
+/** Whether a message is folded. An edit is read where the message is that it changes. */
+export const isFolded = (message: Envelope): boolean => isQuiet(message.kind) || Boolean(chatOf(message)?.replaces);
+
 /** Whether a message is presence or protocol, rather than something people read. */
 export function isQuiet(kind: string): boolean {
   const [protocol = "", operation = "", ...rest] = kind.split(":")[0]!.split(".");
@@ -77,6 +82,9 @@ export interface Chat {
   thread: string;
   replyTo: string;
   mentions: string[];
+  /** The id of the message of the same sender that this one takes the place of. */
+  replaces: string;
+  deleted: boolean;
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -93,7 +101,25 @@ export function chatOf(message: Envelope): Chat | null {
     thread: text(said["thread_id"]) || text(message.context),
     replyTo: text(said["reply_to"]),
     mentions: Array.isArray(said["mentions"]) ? said["mentions"].map(text).filter(Boolean) : [],
+    replaces: text(said["replaces"]),
+    deleted: said["deleted"] === true,
   };
+}
+
+/** A message as an edit of its sender leaves it; as the hub keeps it. */
+export function edited(message: Envelope, edit: Envelope): Envelope {
+  const [was, now] = [chatOf(message), chatOf(edit)];
+  if (!was || !now || was.deleted || now.replaces !== message.id || edit.from !== message.from) return message;
+  const { text, markdown, mentions, deleted } = now;
+  const payload = {
+    text,
+    format: markdown ? "markdown" : "plain",
+    mentions,
+    ...(deleted ? { deleted } : {}),
+    ...(was.thread ? { thread_id: was.thread } : {}),
+    ...(was.replyTo ? { reply_to: was.replyTo } : {}),
+  };
+  return { ...message, kind: "chat.message", payload, edits: [...(message.edits ?? []), edit.seq] };
 }
 
 /** Everything of a message that is searched. */

@@ -12,13 +12,15 @@ import { fetchProposal, fetchProposals, type ProposalShown } from "../../parts/p
 import { type Capability } from "./capabilities";
 import { Connection, type Participant, type State, type Welcome } from "./connection";
 import {
+  chatOf,
   type Direct,
   type Envelope,
   type Filter,
+  edited,
   groupOf,
   isBelow,
   isFiltering,
-  isQuiet,
+  isFolded,
   matches,
   NO_FILTER,
   seconds,
@@ -347,7 +349,7 @@ export class RoomStream {
   /** The messages of a run that is opened, from a place in it. */
   async unfold(from: number, last: number): Promise<Envelope[]> {
     const page = await this.page({ after: from - 1, before: last + 1, limit: UNFOLD });
-    return page.messages.filter((each) => isQuiet(each.kind));
+    return page.messages.filter(isFolded);
   }
 
   /** The last matching messages before a place; 0 is the end. */
@@ -449,9 +451,14 @@ export class RoomStream {
     const filtering = isFiltering(this.filter.value);
     const last = this.messages.value.at(-1)?.seq ?? this.through;
     const fresh = held.filter((each) => each.seq > this.through);
-    const quiet = filtering ? [] : fresh.filter((each) => isQuiet(each.kind));
-    const wanted = fresh.filter((each) => (filtering ? matches(this.filter.value, each) : !isQuiet(each.kind)));
+    const quiet = filtering ? [] : fresh.filter(isFolded);
+    const wanted = fresh.filter((each) => (filtering ? matches(this.filter.value, each) : !isFolded(each)));
     if (this.atEnd.value) this.through = fresh.at(-1)?.seq ?? this.through;
+    for (const edit of held.filter((each) => chatOf(each)?.replaces)) {
+      const changed = (each: Envelope) => edited(each, edit);
+      this.messages.value = this.messages.value.map(changed);
+      wanted.splice(0, wanted.length, ...wanted.map(changed));
+    }
     if (quiet.length && this.atEnd.value) {
       const notes = quiet.filter((each) => each.correlation_id?.length);
       this.notes.value = [...this.notes.value, ...notes].slice(-MOST_NOTES);

@@ -58,7 +58,7 @@ function Picking({ holder, tool, onDone, onClose, ...given }: Props & { onClose:
     await onDone();
     if (done) onClose();
   };
-  const title = holder ? `Allow ${called(holder)}` : `Allow someone ${tool ?? server}`;
+  const title = holder ? `Allow ${called(holder)}` : `Allow someone to use ${tool ?? server}`;
   return (
     <Dialog title={title} onClose={onClose}>
       {!holder && <Who chosen={who} onChange={setWho} />}

@@ -97,8 +97,7 @@ export function Tapes() {
         empty={
           <Empty title="Nothing is recorded yet.">
             <p>
-              To record what passes the hub, set <code>folder</code> in <code>[record]</code> of its
-              settings and restart it.
+              To record what passes the hub, switch it on in the <a href="/settings">settings</a>.
             </p>
             <p>
               To record any server, run <code>folkmoot proxy --record-dir tapes -- COMMAND</code> on
