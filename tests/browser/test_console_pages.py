@@ -162,8 +162,8 @@ def test_axe_finds_nothing_on_any_page(here, desk, width):
 
 MARK = """() => {
   // Of radio buttons Tab reaches the one that is chosen, and arrows the others.
-  const found = [...document.querySelectorAll("a[href], button, input:not([type=radio]:not(:checked)),"
-    + "select, textarea, summary, [tabindex='0']")];
+  const found = [...document.querySelectorAll("a[href], button, select, textarea, summary,"
+    + "input:not([type=radio]:not(:checked)), [tabindex='0']")];
   const reached = found.filter((it) => it.checkVisibility() && !it.disabled && it.tabIndex >= 0);
   reached.forEach((it, at) => it.setAttribute("data-tab", at));
   return reached.length;
