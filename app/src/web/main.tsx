@@ -114,22 +114,27 @@ const live = new Live(
 );
 
 let counting: ReturnType<typeof setTimeout> | undefined;
+let counted: Promise<unknown> = Promise.resolve();
 /** Count what waits for the reader, and what is new in rooms; much at once is counted once. */
 function countSoon(): void {
   counting ??= setTimeout(() => {
     counting = undefined;
-    if (may("rooms")) {
-      ask<UnreadRooms>("GET", "/v1/unread").then(
-        ({ rooms }) => (roomNews.value = rooms),
-        () => {},
-      );
-    }
-    if (!may("decide")) return;
-    ask<{ count: number }>("GET", "/v1/asks?limit=0").then(
-      ({ count }) => (waiting.value = count),
-      () => {},
-    );
+    counted = Promise.allSettled([may("rooms") && countRooms(), may("decide") && countDecisions()]);
   }, COUNT_MS);
+}
+
+async function countRooms(): Promise<void> {
+  roomNews.value = (await ask<UnreadRooms>("GET", "/v1/unread")).rooms;
+}
+
+async function countDecisions(): Promise<void> {
+  waiting.value = (await ask<{ count: number }>("GET", "/v1/asks?limit=0")).count;
+}
+
+function stopCounting(): Promise<unknown> {
+  clearTimeout(counting);
+  counting = undefined;
+  return counted;
 }
 
 function show(to: "/inbox" | "/account" | "/sign-in"): void {
@@ -140,12 +145,14 @@ function show(to: "/inbox" | "/account" | "/sign-in"): void {
 /** Forget everything of whoever was signed in. */
 function leave(why: string): void {
   live.close();
+  void stopCounting();
   mailbox.stop();
   mailbox = opened();
   mailbox.phase.value = "signed_out";
   current.value = mailbox;
   who.value = null;
   waiting.value = 0;
+  roomNews.value = [];
   reason.value = why;
   follow();
 }
@@ -184,7 +191,10 @@ effect(() => {
 
 /** The navigation offers what this session may do, which whoever signs in decides. */
 async function learnWho(): Promise<void> {
-  who.value = await session().catch(() => who.value);
+  const box = mailbox;
+  const found = await session().catch(() => who.value);
+  if (box !== mailbox) return;
+  who.value = found;
   countSoon();
 }
 
@@ -228,8 +238,9 @@ function again(error: unknown): void {
 }
 
 async function out(why = "You are signed out."): Promise<void> {
-  // The hub tells that this session ends: whoever looks then is refused.
+  // The hub tells that this session ends: whoever asks then is refused.
   live.close();
+  await stopCounting();
   const done = await mailbox.attempt(() => signOut());
   if (done === undefined) live.open();
   else leave(why);
