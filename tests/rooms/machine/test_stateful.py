@@ -219,7 +219,7 @@ class RoomRules(RuleBasedStateMachine):
         serves = conn == next(reversed(self.offering[name]), None)
         allowed = serves and one is not None and one.target == name
         allowed = allowed and one.standing(self.play.now) != "running"
-        if self.say(name, begin(about), allowed=allowed, begins=False, on=connection):
+        if self.say(name, begin(about), allowed=allowed, on=connection):
             one.begun_by, one.away_since = conn, None
 
     def _gone(self, name: str) -> None:
