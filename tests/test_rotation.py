@@ -22,7 +22,7 @@ from folkmoot.keys import (
 )
 from folkmoot.operations import Caller, Services
 from folkmoot.operations.dispatch import Dispatcher
-from folkmoot.operations.operator.data import DATA
+from folkmoot.operations.table import OPERATOR
 from folkmoot.rotation import KeyRing
 from folkmoot.store import SqliteStore, find_faults
 from folkmoot.telemetry.redaction import redactor
@@ -331,7 +331,7 @@ async def test_a_key_that_is_awaited_can_be_given_up(tmp_path):
     ],
 )
 async def test_wrong_arguments_are_refused_and_change_nothing(hub, operation, arguments):
-    row = next(row for row in DATA if row.name == operation)
+    row = next(row for row in OPERATOR if row.name == operation)
     old = hub.key()
     dispatcher = Dispatcher(Services(key_ring=hub.ring))
     with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from folkmoot.client.http import QUERIED
 from folkmoot.operations.components import WRITTEN, name_of, structs_in
+from folkmoot.operations.declare import FOR_PAGES
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, NAMED
-from folkmoot.operations.row import FOR_PAGES
 from folkmoot.operations.schema import nulls_of
 
 if TYPE_CHECKING:

@@ -261,7 +261,7 @@ async def test_a_narrower_token_of_a_grant_does_no_more_than_its_scope_in_the_sa
     assert "messages" in payload((await called(wire))["result"])
     wire.token = await app.refresh(scope="contacts")
     assert payload((await called(wire))["result"])["code"] == "scope_missing"
-    listed = (await Asker(hub.port, await app.refresh()).get("/v1/me/credentials"))["credentials"]
+    listed = (await Asker(hub.port, await app.refresh()).get("/v1/me/credentials"))["tokens"]
     assert [(it["kind"], it["label"]) for it in listed if it["current"]] == [("app", "Assistant")]
     assert len(listed) == 3, "the first token, the browser and the app"
 

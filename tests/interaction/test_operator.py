@@ -158,7 +158,7 @@ async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_
     found = await do("GET", "/v1/accounts?text=BO")
     assert [it["handle"] for it in found["people"]] == ["bob"]
     assert (await do("GET", "/v1/accounts?text=%25"))["people"] == []
-    (token,) = (await do("GET", "/v1/people/bob/credentials"))["credentials"]
+    (token,) = (await do("GET", "/v1/people/bob/credentials"))["tokens"]
     assert bob.token not in json.dumps(token)
     assert token["current"] is False
     await do("POST", "/v1/people/bob/grants", patterns=["!msg/send"])
@@ -170,7 +170,7 @@ async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_
     gone = await ask(hub.port, "/v1/me", headers={"authorization": f"Bearer {bob.token}"})
     assert gone.status == 401
     # Not a second time, and not a way to another's token: the handle and the id must fit.
-    alices = (await do("GET", "/v1/people/alice/credentials"))["credentials"]
+    alices = (await do("GET", "/v1/people/alice/credentials"))["tokens"]
     for id_ in (token["id"], *(it["id"] for it in alices if not it["current"])):
         path = f"/v1/people/bob/credentials/{id_}"
         refused = await ask(hub.port, path, method="DELETE", headers=operating)

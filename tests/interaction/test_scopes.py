@@ -296,7 +296,7 @@ async def test_a_token_makes_none_that_may_do_more(ada):
         assert told["field"] == "scope"
     child = Asker(ada.there.port, less["token"])
     assert refused(await child.ask("POST", ME, {}), 403, MISSING)["scope_needed"] == "account"
-    listed = (await agent.get(ME))["credentials"]
+    listed = (await agent.get(ME))["tokens"]
     assert sorted(it["scope"] for it in listed) == [
         "*", "account account.read rooms", "account account.read rooms", "rooms:square",
     ]  # fmt: skip
@@ -310,7 +310,7 @@ async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada):
     ):
         told = refused(await ada.asker.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
         assert told["field"] == "scope", wanted
-    assert len((await ada.asker.get(ME))["credentials"]) == 1
+    assert len((await ada.asker.get(ME))["tokens"]) == 1
 
 
 @pytest.mark.requirement("credentials.scope")

@@ -27,12 +27,12 @@ async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path):
         new = done(answer, 201)
         assert answer.headers["location"] == f"{ME}/{new['id']}"
         assert new["expires_at"] == new["created_at"] + 3600
-        listed = (await ada.get(ME))["credentials"]
+        listed = (await ada.get(ME))["tokens"]
         marked = {it["label"]: it["current"] for it in listed}
         assert marked == {"first token": True, "laptop": False}
         assert not any("sk_" in json.dumps(it) or "token" in it for it in listed)
         laptop = Asker(here.port, new["token"])
-        seen = (await laptop.get(ME))["credentials"]
+        seen = (await laptop.get(ME))["tokens"]
         assert [it["label"] for it in seen if it["current"]] == ["laptop"]
         # What expires cannot be made to last by making another with it.
         refused(await laptop.ask("POST", ME, {"label": "for ever"}), 400, "argument_invalid")
@@ -40,7 +40,7 @@ async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path):
         assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
         refused(await ada.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
         refused(await laptop.ask("GET", ME), 401, "token_invalid")
-        assert len((await ada.get(ME))["credentials"]) == 1
+        assert len((await ada.get(ME))["tokens"]) == 1
 
 
 @pytest.mark.requirement("credentials.no-secret-to-a-model")
@@ -93,7 +93,7 @@ async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked
         account = await register(there, session_id, "ada")
         assert told(await call(there, session_id))["handle"] == "ada"
         ada = Asker(there.port, account["token"])
-        [token] = (await ada.get(ME))["credentials"]
+        [token] = (await ada.get(ME))["tokens"]
         listed = rpc("tools/call", {"name": "folkmoot_tokens", "arguments": {}}, 3)
         [shown] = told(await call(there, session_id, message=listed))["tokens"]
         assert (shown["id"], shown["current"]) == (token["id"], True)

@@ -10,13 +10,20 @@ from msgspec import Struct
 from folkmoot.clock import SystemClock
 from folkmoot.operations import Absent, Call, Operation, Services, ToolCatalogue
 from folkmoot.operations.dispatch import Dispatcher
-from folkmoot.operations.row import Nothing
+from folkmoot.operations.row import Arguments
 from folkmoot.ratelimits import Limit, RateLimits
 
 
 def operation(name: str, handler: Callable[[Call[Any]], Awaitable[Any]], **more: Any) -> Operation:
     absent = Absent("a test")
-    given = {"takes": Nothing, "scope": "", "routes": absent, "commands": absent, **more}
+    given = {
+        "takes": Arguments,
+        "effect": "changes",
+        "scope": "",
+        "routes": absent,
+        "commands": absent,
+        **more,
+    }
     return Operation(name=name, description="", gives=Struct, handler=handler, **given)
 
 

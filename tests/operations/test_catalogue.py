@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.operations import CATALOGUE
-from folkmoot.operations.mail import inbox_page
+from folkmoot.operations.inbox_app import inbox_page
 from folkmoot.operations.row import WORDS_OF_OTHERS
 
 SPECIFICATION: dict[str, Any] = json.loads(

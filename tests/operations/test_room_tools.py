@@ -540,14 +540,14 @@ async def test_a_room_is_searched_back_from_its_end_and_each_search_looks_only_s
     monkeypatch.setattr(messages, "MAX_READ", 5)
     monkeypatch.setattr(messages, "MAX_MESSAGES_SEARCHED", 10)
     rooms, visitor = office.here.rooms, visitor_of(ann.account)
-    page = await messages.search(rooms, visitor, "square", messages.Sought(thread="sea"), None, 50)
+    page = await messages.find(rooms, visitor, "square", messages.Sought(thread="sea"), None, 50)
     assert (page.messages, page.through_seq - page.from_seq) == ([], 9)
     for sought, count in (
         (messages.Sought(sender="bob", kind="chat"), 1),
         (messages.Sought(kind="presence"), 0),
         (messages.Sought("system.presence"), 0),
     ):
-        page = await messages.search(rooms, visitor, "square", sought, None, 50)
+        page = await messages.find(rooms, visitor, "square", sought, None, 50)
         assert len(page.messages) == count
     (stranger,) = await office.people("eve")
     await ann.call("room/create", name="closed", access="private")

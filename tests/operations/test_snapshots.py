@@ -26,7 +26,7 @@ from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.names import NameStyle
 from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.arguments import decode
-from folkmoot.operations.mail import APP_TYPE
+from folkmoot.operations.inbox_app import APP_TYPE
 from folkmoot.operations.openapi import document
 from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.lists import Lists, own_lists

@@ -234,6 +234,15 @@ export type ChangeProfile = {
   payload_formats?: Array<string> | null;
 };
 
+export type ChangeRoom = {
+  access?: "open" | "invite" | "private";
+  capabilities?: Array<Capability> | null;
+  grants?: Record<string, Array<Capability>>;
+  policy?: PolicyChange;
+  backends?: Array<string> | null;
+  owners?: Array<string>;
+};
+
 export type ChangeSettings = {
   registration?: "auto" | "open" | "invite" | "closed" | null;
   record?: boolean | null;
@@ -356,6 +365,16 @@ export type CreateInvite = {
   message?: string | null;
 };
 
+export type CreateRoom = {
+  name: string;
+  access?: "open" | "invite" | "private";
+  capabilities?: Array<Capability> | null;
+  grants?: Record<string, Array<Capability>>;
+  policy?: PolicyChange;
+  backends?: Array<string> | null;
+  durable?: boolean;
+};
+
 export type CreatedCode = {
   code: string;
   expires_at: number;
@@ -383,10 +402,6 @@ export type Credential = {
   used_at: number | null;
   expires_at: number | null;
   current: boolean;
-};
-
-export type Credentials = {
-  credentials: Array<Credential>;
 };
 
 export type DecideAuthorization = {
@@ -483,6 +498,10 @@ export type Error = {
   attempted_kind?: string | null;
   your_capabilities?: Array<Capability>;
 };
+};
+
+export type ExchangeInvitation = {
+  token: string;
 };
 
 export type Explained = {
@@ -587,10 +606,6 @@ export type Guest = {
   room: string;
 };
 
-export type GuestToken = {
-  token: string;
-};
-
 export type HandleChanged = {
   old_handle: string;
   new_handle: string;
@@ -659,6 +674,8 @@ export type Invitation = {
   expires_at?: string;
 };
 
+export type Invite = unknown;
+
 export type InviteFor = {
   days?: number | null;
 };
@@ -668,8 +685,6 @@ export type InviteMade = {
   invite_url: string;
   message: string;
 };
-
-export type InviteParticipant = unknown;
 
 export type InvitedHandle = {
   handle: string;
@@ -1037,7 +1052,7 @@ export type Registration = {
   next: string;
 };
 
-export type Rejection = {
+export type RejectProposal = {
   reason: string;
 };
 
@@ -1153,15 +1168,6 @@ export type RoomPage = {
   next_cursor: string | null;
 };
 
-export type RoomPatch = {
-  access?: "open" | "invite" | "private";
-  capabilities?: Array<Capability> | null;
-  grants?: Record<string, Array<Capability>>;
-  policy?: PolicyChange;
-  backends?: Array<string> | null;
-  owners?: Array<string>;
-};
-
 export type RoomPolicy = {
   quorum: number;
   proposal_seconds: number;
@@ -1180,16 +1186,6 @@ export type RoomRights = {
 export type RoomRows = {
   rooms: Array<RoomOfHub>;
   next: string | null;
-};
-
-export type RoomSpec = {
-  name: string;
-  access?: "open" | "invite" | "private";
-  capabilities?: Array<Capability> | null;
-  grants?: Record<string, Array<Capability>>;
-  policy?: PolicyChange;
-  backends?: Array<string> | null;
-  durable?: boolean;
 };
 
 export type RotateKey = {
@@ -1511,6 +1507,10 @@ export type ThreadState = {
   thread_id: string;
   state: "active" | "archived" | "muted" | "starred";
   message: string;
+};
+
+export type Tokens = {
+  tokens: Array<Credential>;
 };
 
 export type ToolProgress = {

@@ -15,7 +15,7 @@ export const setUp = (secret: string, handle: string) =>
 export const signOut = () => ask<unknown>("DELETE", "/v1/session");
 
 export const credentials = async () =>
-  (await ask<hub.Credentials>("GET", "/v1/me/credentials")).credentials;
+  (await ask<hub.Tokens>("GET", "/v1/me/credentials")).tokens;
 /** A token is given once more to `confirm` it; without one, a passkey is used. */
 export async function createToken(label: string, confirm: string): Promise<hub.CreatedCredential> {
   const args = label ? { label } : {};

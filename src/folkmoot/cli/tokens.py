@@ -106,7 +106,7 @@ def list_tokens(
     if for_handle is not None:
         found = tokens_of(OperatedHub(config, data), for_handle)
     else:
-        found = signed_in(url, handle)[0].list_credentials().credentials
+        found = signed_in(url, handle)[0].list_credentials().tokens
     columns = (
         Column("ID", "bold"), Column("Label", wide=True), Column("Scope", named=True),
         Column("Created", named=True), Column("Used", named=True), Column("Expires", named=True),
@@ -118,11 +118,11 @@ def list_tokens(
 
 def tokens_of(hub: OperatedHub, whose: str) -> list[Credential]:
     """The tokens of someone's account, as the operator."""
-    from folkmoot.client.methods import Credentials
+    from folkmoot.client.methods import Tokens
 
     hub.require_database()
     answer = hub.ask("folkmoot/tokens_of", {"handle": whose})
-    return understood(answer, Credentials).credentials
+    return understood(answer, Tokens).tokens
 
 
 def row(token: Credential) -> list[str]:
@@ -227,7 +227,7 @@ def revoke(
             "This computer is signed in by 'folkmoot login', which can revoke only itself, with "
             f"'folkmoot logout'. Revoke others at {login.hub}/account."
         )
-    found = find(hub.list_credentials().credentials, token_id)
+    found = find(hub.list_credentials().tokens, token_id)
     is_own = found.current
     if is_own:
         question = f"This token is the one saved here for {login.name}. Revoke it?"

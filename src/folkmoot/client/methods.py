@@ -579,6 +579,25 @@ class Invitation(Struct, frozen=True, omit_defaults=True):
     """Until when the token is valid."""
 
 
+class OpenInvitation(Struct, frozen=True, omit_defaults=True):
+    """Someone whom a room waits for: a guest, or an account that has not come yet."""
+
+    handle: str | None
+    """The handle, for someone with an account."""
+    guest: str | None
+    """The name, for someone without one."""
+    invited_by: str | None
+    """The handle of whoever invited the guest; null if that is not known."""
+    expires_at: str | None
+    """Until when a guest's invitation can be used."""
+
+
+class OpenInvitations(Struct, frozen=True, omit_defaults=True):
+    """Whom a room waits for, by name; at most 1,000 guests and 1,000 handles."""
+
+    invitations: list[OpenInvitation]
+
+
 class Participant(Struct, frozen=True, omit_defaults=True):
     """Someone who is here."""
 
@@ -648,25 +667,6 @@ class RoomRights(Struct, frozen=True, omit_defaults=True):
     """What everyone of a role holds, by role."""
     grants: list[RoomGrant]
     """What was granted by messages, the oldest first."""
-
-
-class OpenInvitation(Struct, frozen=True, omit_defaults=True):
-    """Someone whom a room waits for: a guest, or an account that has not come yet."""
-
-    handle: str | None
-    """The handle, for someone with an account."""
-    guest: str | None
-    """The name, for someone without one."""
-    invited_by: str | None
-    """The handle of whoever invited the guest; null if that is not known."""
-    expires_at: str | None
-    """Until when a guest's invitation can be used."""
-
-
-class OpenInvitations(Struct, frozen=True, omit_defaults=True):
-    """Whom a room waits for, by name; at most 1,000 guests and 1,000 handles."""
-
-    invitations: list[OpenInvitation]
 
 
 class Held(Struct, frozen=True, omit_defaults=True):
@@ -806,10 +806,10 @@ class Credential(Struct, frozen=True, omit_defaults=True):
     """Whether this request was made with it."""
 
 
-class Credentials(Struct, frozen=True, omit_defaults=True):
-    """The tokens of an account."""
+class Tokens(Struct, frozen=True, omit_defaults=True):
+    """What opens an account: its tokens, browsers and apps."""
 
-    credentials: list[Credential]
+    tokens: list[Credential]
     """The oldest first."""
 
 
@@ -1816,13 +1816,13 @@ class Hub(Http):
         """List your open invitations."""
         return self.ask("GET", "/v1/me/invites", OpenInvites, locals())
 
-    def withdraw_my_invite(self, invite: str) -> None:
-        """Withdraw an invitation of yours."""
-        self.ask("DELETE", "/v1/me/invites/{invite}", None, locals())
-
     def list_invites(self, *, limit: int | None = None, cursor: str | None = None) -> OpenInvites:
         """List all open invitations."""
         return self.ask("GET", "/v1/invites", OpenInvites, locals())
+
+    def withdraw_my_invite(self, invite: str) -> None:
+        """Withdraw an invitation of yours."""
+        self.ask("DELETE", "/v1/me/invites/{invite}", None, locals())
 
     def withdraw_invite(self, invite: str) -> None:
         """Withdraw anyone's invitation."""
@@ -1975,6 +1975,14 @@ class Hub(Http):
         """
         return self.ask("POST", "/v1/rooms/{room}/invites", Invitation, locals())
 
+    def list_invitations(self, room: str) -> OpenInvitations:
+        """List a room's open invitations."""
+        return self.ask("GET", "/v1/rooms/{room}/invites", OpenInvitations, locals())
+
+    def withdraw_invitation(self, room: str, invited: str) -> None:
+        """Withdraw an invitation into a room."""
+        self.ask("DELETE", "/v1/rooms/{room}/invites/{invited}", None, locals())
+
     def get_room(self, room: str) -> Room:
         """Read a room's settings."""
         return self.ask("GET", "/v1/rooms/{room}", Room, locals())
@@ -2037,14 +2045,6 @@ class Hub(Http):
             "DELETE", "/v1/rooms/{room}/participants/{participant}", dict[str, Any], locals()
         )
 
-    def list_invitations(self, room: str) -> OpenInvitations:
-        """List a room's open invitations."""
-        return self.ask("GET", "/v1/rooms/{room}/invites", OpenInvitations, locals())
-
-    def withdraw_invitation(self, room: str, invited: str) -> None:
-        """Withdraw an invitation into a room."""
-        self.ask("DELETE", "/v1/rooms/{room}/invites/{invited}", None, locals())
-
     def list_asks(
         self,
         *,
@@ -2064,12 +2064,16 @@ class Hub(Http):
         """List what you decided."""
         return self.ask("GET", "/v1/decisions", Decisions, locals())
 
-    def list_credentials(self) -> Credentials:
+    def list_credentials(self) -> Tokens:
         """List your tokens.
 
         Without their secrets.
         """
-        return self.ask("GET", "/v1/me/credentials", Credentials)
+        return self.ask("GET", "/v1/me/credentials", Tokens)
+
+    def list_credentials_of(self, handle: str) -> Tokens:
+        """List someone's tokens."""
+        return self.ask("GET", "/v1/people/{handle}/credentials", Tokens, locals())
 
     def create_credential(
         self,
@@ -2107,17 +2111,13 @@ class Hub(Http):
         """Create a token for someone."""
         return self.ask("POST", "/v1/people/{handle}/credentials", CreatedCredential, locals())
 
-    def list_credentials_of(self, handle: str) -> Credentials:
-        """List someone's tokens."""
-        return self.ask("GET", "/v1/people/{handle}/credentials", Credentials, locals())
+    def revoke_credential(self, credential: str) -> None:
+        """Revoke a token."""
+        self.ask("DELETE", "/v1/me/credentials/{credential}", None, locals())
 
     def revoke_credential_of(self, handle: str, credential: str) -> None:
         """Revoke someone's token."""
         self.ask("DELETE", "/v1/people/{handle}/credentials/{credential}", None, locals())
-
-    def revoke_credential(self, credential: str) -> None:
-        """Revoke a token."""
-        self.ask("DELETE", "/v1/me/credentials/{credential}", None, locals())
 
     def read_activity(
         self, *, limit: int | None = None, before: int | None = None, credential: str | None = None

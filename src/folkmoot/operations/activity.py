@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Operation,
-    PageLimit,
-    Route,
-    describe,
-    view_of,
-)
+from folkmoot.operations.declare import Topic, get
+from folkmoot.operations.row import Absent, PageLimit, describe, view_of
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
-
-class ReadActivity(Arguments, frozen=True, kw_only=True):
-    """Which lines."""
-
-    limit: PageLimit = 100
-    before: (
-        Annotated[
-            int, describe("Only lines older than the one with this id: the last you have.", ge=1)
-        ]
-        | None
-    ) = None
-    credential: (
-        Annotated[str, describe("Only what was done with the token that has this id.")] | None
-    ) = None
+account = Topic(scope="account.read")
 
 
 class ActivityLine(Struct, frozen=True, kw_only=True):
@@ -55,33 +35,32 @@ class Activity(Struct, frozen=True):
     lines: list[ActivityLine]
 
 
-async def activity(call: Call[ReadActivity]) -> Activity:
-    """What the caller did."""
-    given = call.arguments
+@account.reads(
+    "folkmoot/activity",
+    get(
+        "/v1/me/activity",
+        "readActivity",
+        "Read your activity",
+        answer="The lines, the newest first.",
+    ),
+    tool=Absent("People look at it to see what their programs did."),
+    commands=Absent("It is for programs that show it; operators have 'folkmoot audit'."),
+)
+async def activity(
+    call: Call,
+    *,
+    limit: PageLimit = 100,
+    before: Annotated[
+        int, describe("Only lines older than the one with this id: the last you have.", ge=1)
+    ]
+    | None = None,
+    credential: Annotated[str, "Only what was done with the token that has this id."] | None = None,
+) -> Activity:
+    """Read your own lines of the audit log, the newest first: calls of servers behind the hub, what
+    you were refused, what you did in rooms and to your tokens, and with which token. What an
+    operator did about you is not among them.
+    """
     found = await call.services.accounts.activity(
-        call.account, given.limit, before=given.before, credential_id=given.credential
+        call.account, limit, before=before, credential_id=credential
     )
     return Activity([view_of(ActivityLine, one) for one in found])
-
-
-ACTIVITY: Final = (
-    Operation(
-        name="folkmoot/activity",
-        description="Read your own lines of the audit log, the newest first: calls of servers "
-        "behind the hub, what you were refused, what you did in rooms and to your tokens, and with "
-        "which token. What an operator did about you is not among them.",
-        handler=activity,
-        scope="account.read",
-        tool=Absent("People look at it to see what their programs did."),
-        routes=(
-            Route(
-                "GET",
-                "/v1/me/activity",
-                "readActivity",
-                "Read your activity",
-                answer="The lines, the newest first.",
-            ),
-        ),
-        commands=Absent("It is for programs that show it; operators have 'folkmoot audit'."),
-    ),
-)

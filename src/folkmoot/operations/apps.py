@@ -6,7 +6,7 @@ question. So nothing is kept between the two, and what is decided on is what was
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
@@ -14,17 +14,13 @@ from msgspec import Struct
 from folkmoot.accounts.limits import MAX_USER_CODE
 from folkmoot.accounts.model import AppClient
 from folkmoot.core import errors as e
-from folkmoot.core.oauth import authorize, scopes
+from folkmoot.core.oauth import authorize
 from folkmoot.core.oauth.redirects import LOOPBACK, host_of
+from folkmoot.core.oauth.scopes import chosen, offers
 from folkmoot.core.scopes import scope as scope_of
+from folkmoot.operations.declare import FOR_PAGES, IN_BROWSERS, Topic, get, post
 from folkmoot.operations.rate_limits import FETCHES, OWN_GUESSES
-from folkmoot.operations.row import (
-    Arguments,
-    AuditSpec,
-    Route,
-    describe,
-    on_pages,
-)
+from folkmoot.operations.row import AuditSpec, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,66 +35,52 @@ DEVICE_PATH: Final = "/v1/device-authorization"
 MAX_QUERY: Final = 12_000
 MAX_PAIRS: Final = 50
 ONLY_PAGE: Final = "Only a person can connect an app, in a browser where they are signed in."
-
-
-class Asked(Arguments, frozen=True, kw_only=True):
-    """What an app asks for."""
-
-    query: Annotated[
-        str,
-        describe(
-            "The query of the address that the app opened.", min_length=1, max_length=MAX_QUERY
-        ),
-    ]
+Query = Annotated[
+    str,
+    describe("The query of the address that the app opened.", min_length=1, max_length=MAX_QUERY),
+]
+UserCode = Annotated[
+    str, describe("The code that the device shows.", min_length=1, max_length=MAX_USER_CODE)
+]
+Chosen = Annotated[list[str], describe("Which of the scopes it gets.", max_length=50)]
+consent = Topic(scope="account", tool=IN_BROWSERS, commands=FOR_PAGES)
 
 
 class ScopeOffered(Struct, frozen=True, kw_only=True):
     """One thing that an app can be allowed."""
 
-    scope: Annotated[str, describe("The scope.")]
-    description: Annotated[str, describe("What it allows.")]
-    chosen: Annotated[bool, describe("Whether it is given unless the person says otherwise.")]
+    scope: Annotated[str, "The scope."]
+    description: Annotated[str, "What it allows."]
+    chosen: Annotated[bool, "Whether it is given unless the person says otherwise."]
 
 
 class Authorization(Struct, frozen=True, kw_only=True):
     """What a person is asked when an app wants to use their account."""
 
-    name: Annotated[str, describe("What the app calls itself.")]
-    host: Annotated[str, describe("The host that vouches for that name; empty for none.")]
-    sent_to: Annotated[str, describe("Where the browser is sent afterwards.")]
-    handle: Annotated[str, describe("The account that is signed in.")]
-    scopes: Annotated[list[ScopeOffered], describe("What the app asks for.")]
+    name: Annotated[str, "What the app calls itself."]
+    host: Annotated[str, "The host that vouches for that name; empty for none."]
+    sent_to: Annotated[str, "Where the browser is sent afterwards."]
+    handle: Annotated[str, "The account that is signed in."]
+    scopes: Annotated[list[ScopeOffered], "What the app asks for."]
     redirect: Annotated[
         str | None,
-        describe(
-            "Where to send the browser at once, as what the app asks for cannot be; else null."
-        ),
+        "Where to send the browser at once, as what the app asks for cannot be; else null.",
     ]
 
 
-class Decision(Asked, frozen=True, kw_only=True):
-    """What a person decides."""
-
-    allow: Annotated[bool, describe("Whether the app can use the account.")] = False
-    scopes: Annotated[list[str], describe("Which of the scopes it gets.", max_length=50)] = []
-
-
-class Decided(Struct, frozen=True, kw_only=True):
-    """The result."""
-
-    redirect: Annotated[str, describe("Where to send the browser: back to the app.")]
-
-
-class DeviceDecided(Struct, frozen=True, kw_only=True):
-    """The result."""
-
-    allowed: Annotated[bool, describe("Whether the device may use the account.")]
-
-
-async def authorization(call: Call[Asked]) -> Authorization:
-    """What the page shows."""
+@consent.reads(
+    "folkmoot/authorization",
+    get(PATH, "getAuthorization", "Ask what an app wants", answer="What it wants."),
+    scope="account.read",
+    limits=(FETCHES,),
+    errors=(e.OAuthError, e.AccessDenied),
+)
+async def authorization(call: Call, query: Query) -> Authorization:
+    """What an app asks for that wants to use your account. It is for the hub's own page, at
+    `/authorize`.
+    """
     here = await session_of(call)
-    client, _, redirect, request = await read(call)
+    client, _, redirect, request = await read(call, query)
     return Authorization(
         name=client.name,
         host=client.host,
@@ -109,13 +91,40 @@ async def authorization(call: Call[Asked]) -> Authorization:
     )
 
 
-async def decide(call: Call[Decision]) -> Decided:
-    """Give the app a code, or tell it that there is none."""
-    here, given = await session_of(call), call.arguments
-    client, issuer, redirect, request = await read(call)
+class Decided(Struct, frozen=True, kw_only=True):
+    """The result."""
+
+    redirect: Annotated[str, "Where to send the browser: back to the app."]
+
+
+@consent.adds(
+    "folkmoot/decide_authorization",
+    post(
+        PATH,
+        "decideAuthorization",
+        "Let an app use your account",
+        answer="Where to send the browser.",
+        example={"query": "client_id=…", "allow": True, "scopes": ["mail.read"]},
+    ),
+    limits=(FETCHES,),
+    errors=(e.OAuthError, e.AccessDenied, e.QuotaExceeded),
+    audit=AuditSpec("app.decided", by_service=True),
+)
+async def decide(
+    call: Call,
+    query: Query,
+    *,
+    allow: Annotated[bool, "Whether the app can use the account."] = False,
+    scopes: Chosen = [],  # noqa: B006 - it is copied
+) -> Decided:
+    """Lets an app use your account, or not. It is for the hub's own page, at `/authorize`. Apps
+    that are connected are listed and revoked among the tokens.
+    """
+    here = await session_of(call)
+    client, issuer, redirect, request = await read(call, query)
     if request is None:
         return Decided(redirect=redirect or "")
-    if not given.allow:
+    if not allow:
         told = issuer, "access_denied", "The person did not allow it."
         return Decided(redirect=authorize.denied(request.redirect_uri, request.state, *told))
     code = await call.services.accounts.apps.code(
@@ -129,30 +138,30 @@ async def decide(call: Call[Decision]) -> Decided:
         ),
         redirect_uri=request.redirect_uri,
         code_challenge=request.code_challenge,
-        scope=scopes.chosen(request.scope, given.scopes),
+        scope=chosen(request.scope, scopes),
     )
     return Decided(redirect=authorize.granted(request, issuer, code))
 
 
-class DeviceAsked(Arguments, frozen=True, kw_only=True):
-    """Which device is meant."""
-
-    user_code: Annotated[
-        str, describe("The code that the device shows.", min_length=1, max_length=MAX_USER_CODE)
-    ]
-
-
-class DeviceDecision(DeviceAsked, frozen=True, kw_only=True):
-    """What a person decides."""
-
-    allow: Annotated[bool, describe("Whether the device may use the account.")]
-    scopes: Annotated[list[str], describe("Which of the scopes it gets.", max_length=50)] = []
-
-
-async def device(call: Call[DeviceAsked]) -> Authorization:
-    """What the page shows once its reader has typed a code."""
+@consent.reads(
+    "folkmoot/device_authorization",
+    get(
+        DEVICE_PATH,
+        "getDeviceAuthorization",
+        "Ask what a program on a device wants",
+        answer="What it wants.",
+    ),
+    secret=("user_code",),
+    scope="account.read",
+    limits=OWN_GUESSES,
+    errors=(e.DeviceCodeInvalid, e.AccessDenied),
+)
+async def device(call: Call, user_code: UserCode) -> Authorization:
+    """What a program asks for that shows you a code on another device. It is for the hub's own
+    page, at `/device`.
+    """
     here = await session_of(call)
-    found = await call.services.accounts.devices.find(call.arguments.user_code)
+    found = await call.services.accounts.devices.find(user_code)
     return Authorization(
         name=found.client_name,
         host=found.redirect_host,
@@ -163,14 +172,42 @@ async def device(call: Call[DeviceAsked]) -> Authorization:
     )
 
 
-async def decide_device(call: Call[DeviceDecision]) -> DeviceDecided:
-    """Let a device in, or not."""
-    here, given = await session_of(call), call.arguments
+class DeviceDecided(Struct, frozen=True, kw_only=True):
+    """The result."""
+
+    allowed: Annotated[bool, "Whether the device may use the account."]
+
+
+@consent.adds(
+    "folkmoot/decide_device_authorization",
+    post(
+        DEVICE_PATH,
+        "decideDeviceAuthorization",
+        "Let a program on a device use your account",
+        answer="What was decided.",
+        example={"user_code": "BCDF-GHJK", "allow": True, "scopes": ["mail.read"]},
+    ),
+    secret=("user_code",),
+    limits=OWN_GUESSES,
+    errors=(e.OAuthError, e.DeviceCodeInvalid, e.AccessDenied),
+    audit=AuditSpec("app.decided", by_service=True),
+)
+async def decide_device(
+    call: Call,
+    user_code: UserCode,
+    *,
+    allow: Annotated[bool, "Whether the device may use the account."],
+    scopes: Chosen = [],  # noqa: B006 - it is copied
+) -> DeviceDecided:
+    """Lets a program that shows you a code on another device use your account, or not. It is for
+    the hub's own page, at `/device`.
+    """
+    here = await session_of(call)
     devices = call.services.accounts.devices
-    found = await devices.find(given.user_code)
-    scope = scopes.chosen(found.scope.split(), given.scopes) if given.allow else None
-    await devices.answer(call.account, here, given.user_code, scope)
-    return DeviceDecided(allowed=given.allow)
+    found = await devices.find(user_code)
+    scope = chosen(found.scope.split(), scopes) if allow else None
+    await devices.answer(call.account, here, user_code, scope)
+    return DeviceDecided(allowed=allow)
 
 
 def offered(here: Credential, words: Iterable[str]) -> list[ScopeOffered]:
@@ -178,12 +215,12 @@ def offered(here: Credential, words: Iterable[str]) -> list[ScopeOffered]:
     held = scope_of(here.scope)
     return [
         ScopeOffered(scope=word, description=row.description, chosen=row.app == "default")
-        for word, row in scopes.offers(words)
+        for word, row in offers(words)
         if held.covers(scope_of(word))
     ]
 
 
-async def session_of(call: Call[Any]) -> Credential:
+async def session_of(call: Call) -> Credential:
     """The browser session that the request was made with; nothing else can consent."""
     found = await call.services.accounts.authentication.by_id(call.caller.credential_id)
     if found is None or found.credential.kind != "browser":
@@ -192,11 +229,11 @@ async def session_of(call: Call[Any]) -> Credential:
 
 
 async def read(
-    call: Call[Asked] | Call[Decision],
+    call: Call, query: str
 ) -> tuple[Client, str, str | None, AuthorizationRequest | None]:
     """The app, the issuer's name, and what is asked for, or where the browser is sent instead."""
     try:
-        pairs = parse_qsl(call.arguments.query, keep_blank_values=True, max_num_fields=MAX_PAIRS)
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PAIRS)
     except ValueError:
         raise e.OAuthError("invalid_request", "The link has too many parameters.") from None
     client = await call.services.clients.find(authorize.client_id_of(pairs))
@@ -222,87 +259,3 @@ def issuer_of(base: str, resource: str) -> str:
         return base
     names = {"[::1]" if each == "::1" else each for each in (here.hostname, there.hostname)}
     return f"{there.scheme}://{there.netloc}" if same and names <= LOOPBACK else base
-
-
-APPS: Final = (
-    on_pages(
-        name="folkmoot/authorization",
-        description="What an app asks for that wants to use your account. It is for the hub's own "
-        "page, at `/authorize`.",
-        handler=authorization,
-        scope="account.read",
-        limits=(FETCHES,),
-        errors=(e.OAuthError, e.AccessDenied),
-        routes=(
-            Route(
-                "GET",
-                PATH,
-                id="getAuthorization",
-                summary="Ask what an app wants",
-                answer="What it wants.",
-            ),
-        ),
-    ),
-    on_pages(
-        name="folkmoot/decide_authorization",
-        description="Lets an app use your account, or not. It is for the hub's own page, at "
-        "`/authorize`. Apps that are connected are listed and revoked among the tokens.",
-        handler=decide,
-        scope="account",
-        effect="adds",
-        limits=(FETCHES,),
-        errors=(e.OAuthError, e.AccessDenied, e.QuotaExceeded),
-        audit=AuditSpec("app.decided", by_service=True),
-        routes=(
-            Route(
-                "POST",
-                PATH,
-                id="decideAuthorization",
-                summary="Let an app use your account",
-                answer="Where to send the browser.",
-                example={"query": "client_id=…", "allow": True, "scopes": ["mail.read"]},
-            ),
-        ),
-    ),
-    on_pages(
-        name="folkmoot/device_authorization",
-        description="What a program asks for that shows you a code on another device. It is for "
-        "the hub's own page, at `/device`.",
-        handler=device,
-        secret=("user_code",),
-        scope="account.read",
-        limits=OWN_GUESSES,
-        errors=(e.DeviceCodeInvalid, e.AccessDenied),
-        routes=(
-            Route(
-                "GET",
-                DEVICE_PATH,
-                id="getDeviceAuthorization",
-                summary="Ask what a program on a device wants",
-                answer="What it wants.",
-            ),
-        ),
-    ),
-    on_pages(
-        name="folkmoot/decide_device_authorization",
-        description="Lets a program that shows you a code on another device use your account, or "
-        "not. It is for the hub's own page, at `/device`.",
-        handler=decide_device,
-        secret=("user_code",),
-        scope="account",
-        effect="adds",
-        limits=OWN_GUESSES,
-        errors=(e.OAuthError, e.DeviceCodeInvalid, e.AccessDenied),
-        audit=AuditSpec("app.decided", by_service=True),
-        routes=(
-            Route(
-                "POST",
-                DEVICE_PATH,
-                id="decideDeviceAuthorization",
-                summary="Let a program on a device use your account",
-                answer="What was decided.",
-                example={"user_code": "BCDF-GHJK", "allow": True, "scopes": ["mail.read"]},
-            ),
-        ),
-    ),
-)

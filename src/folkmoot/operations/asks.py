@@ -14,18 +14,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot import decisions as kept
 from folkmoot.core.kinds import parse
 from folkmoot.decisions import AskKind, Risk
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.operations.call import (
-    fit_on_page,
-    make_cursor,
-    read_cursor,
-    wrong_cursor,
-)
+from folkmoot.operations.call import fit_on_page, make_cursor, read_cursor, wrong_cursor
+from folkmoot.operations.declare import Topic, get
 from folkmoot.operations.limits import HELD_BYTES
 from folkmoot.operations.operator.held import everything_held
 from folkmoot.operations.operator.servers import ChangedTool, shown_differences
@@ -37,16 +33,7 @@ from folkmoot.operations.risks import (
     risk_of_tool,
     riskiest,
 )
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Cursor,
-    Operation,
-    PageLimit,
-    Route,
-    describe,
-    view_of,
-)
+from folkmoot.operations.row import Absent, Cursor, PageLimit, describe, view_of
 from folkmoot.proxy.held import HeldView, what_of
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import ProposalView, reason_of
@@ -57,34 +44,22 @@ if TYPE_CHECKING:
     from folkmoot.rooms.proposals import Decidable
 
 
-class ListAsks(Arguments, frozen=True, kw_only=True):
-    """Which of it."""
-
-    kind: (
-        Annotated[AskKind, describe("Only what is of this kind. If omitted, returns all.")] | None
-    ) = None
-    limit: Annotated[
-        int, describe("Maximum number to return. Default 50, max 100; 0 only counts.", ge=0, le=100)
-    ] = 50
-    cursor: Cursor | None = None
+deciding = Topic(scope="decide")
 
 
 class Ask(Struct, frozen=True, kw_only=True):
     """Something that waits for a decision."""
 
-    id: Annotated[str, Meta(description="Its id in this list.")]
+    id: Annotated[str, "Its id in this list."]
     kind: AskKind
-    risk: Annotated[
-        Risk, Meta(description="What it may do, as far as that is known; the riskiest are first.")
-    ]
-    what: Annotated[str, Meta(description="What would be done, in short.")]
-    by: Annotated[str, Meta(description="Who asks for it; empty where nobody knows.")]
-    to: Annotated[tuple[str, ...], Meta(description="Who would do it; empty is anyone.")]
-    since: Annotated[str, Meta(description="Since when it waits.")]
-    until: Annotated[str | None, Meta(description="When it ends by itself; null for never.")]
+    risk: Annotated[Risk, "What it may do, as far as that is known; the riskiest are first."]
+    what: Annotated[str, "What would be done, in short."]
+    by: Annotated[str, "Who asks for it; empty where nobody knows."]
+    to: Annotated[tuple[str, ...], "Who would do it; empty is anyone."]
+    since: Annotated[str, "Since when it waits."]
+    until: Annotated[str | None, "When it ends by itself; null for never."]
     may: Annotated[
-        tuple[str, ...],
-        Meta(description="What you may do: `approve`, `reject`, `release`, `drop`, `accept`."),
+        tuple[str, ...], "What you may do: `approve`, `reject`, `release`, `drop`, `accept`."
     ]
     room: str | UnsetType = UNSET
     proposal: ProposalView | UnsetType = UNSET
@@ -104,11 +79,9 @@ class Asks(Struct, frozen=True):
     """What waits, the riskiest first."""
 
     asks: list[Ask]
-    count: Annotated[int, Meta(description="How many there are of what was asked for.")]
-    counts: Annotated[Counts, Meta(description="How many there are of each kind.")]
-    complete: Annotated[
-        bool, Meta(description="False if so much is open that some of it was not looked at.")
-    ]
+    count: Annotated[int, "How many there are of what was asked for."]
+    counts: Annotated[Counts, "How many there are of each kind."]
+    complete: Annotated[bool, "False if so much is open that some of it was not looked at."]
     next_cursor: str | None
 
 
@@ -130,9 +103,34 @@ class WaitingAsk(NamedTuple):
         return RISKS.index(self.risk), ends, self.since, mark
 
 
-async def asks(call: Call[ListAsks]) -> Asks:
-    """What waits for the caller."""
-    given, services = call.arguments, call.services
+@deciding.reads(
+    "folkmoot/asks",
+    get(
+        "/v1/asks",
+        "listAsks",
+        "List what waits for your decision",
+        "Proposals in all your rooms that you may decide on; for operators also messages that a "
+        "rule holds, and tools that changed or are new. The riskiest are first, then those that "
+        "end soonest. `limit=0` only counts.",
+        answer="What waits, and how much there is.",
+    ),
+    others_words=("asks",),
+    commands=("asks",),
+)
+async def asks(
+    call: Call,
+    *,
+    kind: Annotated[AskKind, "Only what is of this kind. If omitted, returns all."] | None = None,
+    limit: Annotated[
+        int, describe("Maximum number to return. Default 50, max 100; 0 only counts.", ge=0, le=100)
+    ] = 50,
+    cursor: Cursor | None = None,
+) -> Asks:
+    """List what waits for your user's decision, the riskiest first: proposals in all their rooms;
+    for operators also held messages, and tools that changed. Decide on proposals with room_decide,
+    and only as your user wants.
+    """
+    services, principal = call.services, call.caller.principal
     found = await services.rooms.asks.open_for(call.visitor)
     everything = [
         WaitingAsk(
@@ -140,7 +138,6 @@ async def asks(call: Call[ListAsks]) -> Asks:
         )
         for one in found.proposals
     ]
-    principal = call.caller.principal
     if services.permits(principal, "held/list"):
         everything += [
             WaitingAsk("held", held_id(one), risk_of_held(call, one), one.since, one.until, one)
@@ -149,10 +146,11 @@ async def asks(call: Call[ListAsks]) -> Asks:
     if services.permits(principal, "folkmoot/pins"):
         changed = await services.gateway.waiting()
         everything += await asyncio.to_thread(lambda: [*map(changed_tool, changed)])
-    counts = Counts(*(sum(it.kind == kind for it in everything) for kind in EXPAND))
-    chosen = [it for it in everything if given.kind in (None, it.kind)]
-    page, cursor = await page_of(call, sorted(chosen, key=lambda it: it.place))
-    return Asks(page, len(chosen), counts, found.complete, cursor)
+    counts = Counts(*(sum(it.kind == each for it in everything) for each in EXPAND))
+    chosen = [it for it in everything if kind in (None, it.kind)]
+    ordered = sorted(chosen, key=lambda it: it.place)
+    page, next_cursor = await page_of(call, ordered, limit, cursor)
+    return Asks(page, len(chosen), counts, found.complete, next_cursor)
 
 
 def held_id(one: HeldView) -> str:
@@ -160,16 +158,17 @@ def held_id(one: HeldView) -> str:
     return f"{one.id}" if one.proxy is None else f"{one.proxy}/{one.id}"
 
 
-async def page_of(call: Call[ListAsks], ordered: list[WaitingAsk]) -> tuple[list[Ask], str | None]:
+async def page_of(
+    call: Call, ordered: list[WaitingAsk], limit: int, cursor: str | None
+) -> tuple[list[Ask], str | None]:
     """The part of it that was asked for, and the cursor of the next."""
-    given = call.arguments
-    if given.cursor is not None:
-        after = place_of(given.cursor)
+    if cursor is not None:
+        after = place_of(cursor)
         ordered = [it for it in ordered if it.place > after]
-    if not given.limit:
+    if not limit:
         return [], None
-    entries = [await EXPAND[it.kind](call, it) for it in ordered[: given.limit]]
-    page, _ = fit_on_page(entries, given.limit)
+    entries = [await EXPAND[it.kind](call, it) for it in ordered[:limit]]
+    page, _ = fit_on_page(entries, limit)
     more = len(page) < len(ordered)
     return page, make_cursor(written(ordered[len(page) - 1].place)) if more else None
 
@@ -188,7 +187,7 @@ def place_of(cursor: str) -> tuple[int, float, float, str]:
         raise wrong_cursor() from None
 
 
-def risk_of_held(call: Call[Any], one: HeldView) -> Risk:
+def risk_of_held(call: Call, one: HeldView) -> Risk:
     """How risky it is to release: an answer changes nothing, whatever it answers."""
     if one.type == "response":
         return "reads"
@@ -206,7 +205,7 @@ def changed_tool(one: Changed) -> WaitingAsk:
     return WaitingAsk("tool", f"{one.namespace}:{one.name}", risk, one.changed_at, None, one)
 
 
-async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
+async def proposal(call: Call, it: WaitingAsk) -> tuple[Ask, int]:
     """A proposal as an ask, with its content."""
     one: Decidable = it.subject
     message = await call.services.rooms.asks.message(one)
@@ -233,14 +232,14 @@ async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     return shown, len(message or b"")
 
 
-async def held(_: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
+async def held(_: Call, it: WaitingAsk) -> tuple[Ask, int]:
     """A message that a rule holds."""
     one: HeldView = it.subject
     what = what_of(one.type, one.method, one.tool)
     return ask(it, what=what, by=one.who, may=("release", "drop"), held=one), HELD_BYTES
 
 
-async def tool(_: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
+async def tool(_: Call, it: WaitingAsk) -> tuple[Ask, int]:
     """A tool that changed or is new, and how it differs."""
     from folkmoot.gateway.pin_comparison import difference
 
@@ -259,19 +258,12 @@ def ask(it: WaitingAsk, *, to: Iterable[str] = (), **members: Any) -> Ask:
     return Ask(**common, since=moment(it.since), until=until, **members)
 
 
-EXPAND: Final[dict[AskKind, Callable[[Call[Any], WaitingAsk], Awaitable[tuple[Ask, int]]]]] = {
+EXPAND: Final[dict[AskKind, Callable[[Call, WaitingAsk], Awaitable[tuple[Ask, int]]]]] = {
     "proposal": proposal,
     "held": held,
     "tool": tool,
 }
 """How each kind is shown, in the order of the counts."""
-
-
-class ListDecisions(Arguments, frozen=True, kw_only=True):
-    """Which page."""
-
-    limit: PageLimit = 100
-    cursor: Cursor | None = None
 
 
 class DecisionView(Struct, frozen=True, kw_only=True):
@@ -280,24 +272,20 @@ class DecisionView(Struct, frozen=True, kw_only=True):
     id: str
     at: str
     kind: AskKind
-    decision: Annotated[kept.Verdict, Meta(description="What you decided.")]
-    what: Annotated[str, Meta(description="What it was about, in short.")]
-    about: Annotated[str, Meta(description="The id of the proposal or message, or the tool.")]
-    by: Annotated[str | None, Meta(description="Who had asked; null if they are gone.")]
-    room: Annotated[str | None, Meta(description="The room; null if it was in none.")]
-    server: Annotated[
-        str | None, Meta(description="The server of a tool, or the proxy that held a message.")
-    ]
-    seq: Annotated[int | None, Meta(description="The place of your decision in the room.")]
-    reason: Annotated[str | None, Meta(description="Why, in your words.")]
+    decision: Annotated[kept.Verdict, "What you decided."]
+    what: Annotated[str, "What it was about, in short."]
+    about: Annotated[str, "The id of the proposal or message, or the tool."]
+    by: Annotated[str | None, "Who had asked; null if they are gone."]
+    room: Annotated[str | None, "The room; null if it was in none."]
+    server: Annotated[str | None, "The server of a tool, or the proxy that held a message."]
+    seq: Annotated[int | None, "The place of your decision in the room."]
+    reason: Annotated[str | None, "Why, in your words."]
     outcome: Annotated[
         str,
-        Meta(
-            description="What came of it. Of an approval: `waiting`, then `answered`, `failed` or "
-            "`cancelled`. Of a rejection: how the proposal stands. Else what was decided."
-        ),
+        "What came of it. Of an approval: `waiting`, then `answered`, `failed` or `cancelled`. "
+        "Of a rejection: how the proposal stands. Else what was decided.",
     ]
-    ended_at: Annotated[str | None, Meta(description="When it came of it; null if not yet.")]
+    ended_at: Annotated[str | None, "When it came of it; null if not yet."]
 
 
 class Decisions(Struct, frozen=True):
@@ -307,22 +295,36 @@ class Decisions(Struct, frozen=True):
     next_cursor: str | None
 
 
-async def decisions(call: Call[ListDecisions]) -> Decisions:
-    """The caller's decisions."""
-    given, before = call.arguments, None
-    if given.cursor is not None:
-        at, _, id_ = read_cursor(given.cursor).partition(":")
+@deciding.reads(
+    "folkmoot/decisions",
+    get(
+        "/v1/decisions",
+        "listDecisions",
+        "List what you decided",
+        answer="Your decisions, the latest first.",
+    ),
+    tool=Absent("People look at it to see what came of what they decided."),
+    commands=("decisions",),
+)
+async def decisions(
+    call: Call, *, limit: PageLimit = 100, cursor: Cursor | None = None
+) -> Decisions:
+    """List what you decided and what came of it, the latest first. Decisions are kept for 90 days,
+    and those in rooms as long as the room.
+    """
+    before = None
+    if cursor is not None:
+        at, _, id_ = read_cursor(cursor).partition(":")
         try:
             before = (float(at), id_)
         except ValueError:
             raise wrong_cursor() from None
     found = await call.services.store.read(
-        lambda tx: kept.page(tx, call.account.id, given.limit + 1, before)
+        lambda tx: kept.page(tx, call.account.id, limit + 1, before)
     )
-    page, last = found[: given.limit], found[given.limit - 1 : given.limit]
-    more = len(found) > given.limit
-    cursor = make_cursor(f"{last[0].at!r}:{last[0].id}") if more else None
-    return Decisions([*map(shown_decision, page)], cursor)
+    page, more = found[:limit], len(found) > limit
+    next_cursor = make_cursor(f"{page[-1].at!r}:{page[-1].id}") if more else None
+    return Decisions([*map(shown_decision, page)], next_cursor)
 
 
 def shown_decision(one: kept.StoredDecision) -> DecisionView:
@@ -336,47 +338,3 @@ def shown_decision(one: kept.StoredDecision) -> DecisionView:
         server=None if one.in_room else one.place or None,
         ended_at=None if one.ended_at is None else moment(one.ended_at),
     )
-
-
-ASKS: Final = (
-    Operation(
-        name="folkmoot/asks",
-        description="List what waits for your user's decision, the riskiest first: proposals in "
-        "all their rooms; for operators also held messages, and tools that changed. Decide on "
-        "proposals with room_decide, and only as your user wants.",
-        handler=asks,
-        scope="decide",
-        others_words=("asks",),
-        routes=(
-            Route(
-                "GET",
-                "/v1/asks",
-                "listAsks",
-                "List what waits for your decision",
-                description="Proposals in all your rooms that you may decide on; for operators "
-                "also messages that a rule holds, and tools that changed or are new. The riskiest "
-                "are first, then those that end soonest. `limit=0` only counts.",
-                answer="What waits, and how much there is.",
-            ),
-        ),
-        commands=("asks",),
-    ),
-    Operation(
-        name="folkmoot/decisions",
-        description="List what you decided and what came of it, the latest first. Decisions are "
-        "kept for 90 days, and those in rooms as long as the room.",
-        handler=decisions,
-        scope="decide",
-        tool=Absent("People look at it to see what came of what they decided."),
-        routes=(
-            Route(
-                "GET",
-                "/v1/decisions",
-                "listDecisions",
-                "List what you decided",
-                answer="Your decisions, the latest first.",
-            ),
-        ),
-        commands=("decisions",),
-    ),
-)

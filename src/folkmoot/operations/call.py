@@ -6,7 +6,7 @@ import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from folkmoot.settings.sections import ProxiesShown
 
 
-A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
 
 encode_payload = msgspec.json.Encoder().encode
@@ -221,14 +220,19 @@ class Bind(Struct, frozen=True):
     """The credential of a guest, which the browser keeps instead of a session of an account."""
 
 
-class Call(Struct, Generic[A], kw_only=True):
+class Call(Struct, kw_only=True):
     """One call on its way through its handler."""
 
     services: Services
     caller: Caller
     account: Account
     """Who calls; operations that work without an account must not look at it."""
-    arguments: A
+    arguments: Any
+    """The struct that its operation takes."""
+    subject: Any = None
+    """Whose account it is about: the caller's, or the one that an operator means."""
+    for_others: bool = False
+    """Whether an operator does for someone what they could do themselves."""
     delivered: Delivered | None = None
     """Set by a handler that has something to do once its answer has arrived."""
     bind: Bind | None = None

@@ -246,7 +246,9 @@ def described(annotated: tuple[Any, ...], *, may_be_null: bool) -> Schema:
     hint, *metas = annotated
     more: Schema = {}
     for meta in metas:
-        if isinstance(meta, Meta):
+        if isinstance(meta, str):
+            more["description"] = meta
+        elif isinstance(meta, Meta):
             said = {"description": meta.description, "minimum": meta.ge, "maximum": meta.le}
             more |= {name: it for name, it in said.items() if it is not None}
             more |= meta.extra_json_schema or {}

@@ -7,8 +7,7 @@ opens for their account alone.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -17,19 +16,10 @@ from folkmoot.core import errors as e
 from folkmoot.core.limits import MAX_OAUTH_PARAMETER, MAX_OAUTH_PARAMETERS
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.operations.apps import MAX_QUERY, session_of
-from folkmoot.operations.operator.server_views import Namespace
+from folkmoot.operations.declare import FOR_PAGES, Topic, delete, get, post
+from folkmoot.operations.operator.servers import Namespace
 from folkmoot.operations.rate_limits import FETCHES
-from folkmoot.operations.row import (
-    FOR_PAGES,
-    Absent,
-    Arguments,
-    AuditSpec,
-    NoContent,
-    Nothing,
-    Operation,
-    Route,
-    describe,
-)
+from folkmoot.operations.row import Absent, AuditSpec, NoContent, describe
 from folkmoot.operations.servers import mine
 
 if TYPE_CHECKING:
@@ -40,6 +30,12 @@ if TYPE_CHECKING:
     from folkmoot.settings.backends import BackendSpec
 
 PATH: Final = "/v1/me/connections"
+connecting = Topic(
+    scope="account",
+    needs=("gateway", "rights", "connections"),
+    tool=Absent("Only a person can sign in to a server, in a browser."),
+    commands=Absent("'folkmoot backends sign-in' signs in to a server."),
+)
 
 
 class Connections(Protocol):
@@ -72,71 +68,44 @@ class Connections(Protocol):
 class Connection(Struct, frozen=True, kw_only=True):
     """A server that wants its own sign-in, as it is for the caller."""
 
-    namespace: Annotated[str, describe("The server.")]
+    namespace: Annotated[str, "The server."]
     state: Annotated[
         Literal["none", "live", "lapsed"],
-        describe("Whether you are signed in; `lapsed` is a sign-in that the server takes no more."),
+        "Whether you are signed in; `lapsed` is a sign-in that the server takes no more.",
     ]
-    issuer: Annotated[str, describe("Where you signed in; empty for not yet.")]
-    scope: Annotated[str, describe("What was asked for there.")]
-    since: Annotated[int | None, describe("When you did, in seconds since 1970.")]
-    shared: Annotated[bool, describe("Whether one sign-in is for everyone.")]
-    may_sign_in: Annotated[
-        bool, describe("Whether you can sign in; a shared one is for operators.")
-    ]
+    issuer: Annotated[str, "Where you signed in; empty for not yet."]
+    scope: Annotated[str, "What was asked for there."]
+    since: Annotated[int | None, "When you did, in seconds since 1970."]
+    shared: Annotated[bool, "Whether one sign-in is for everyone."]
+    may_sign_in: Annotated[bool, "Whether you can sign in; a shared one is for operators."]
 
 
 class ConnectionList(Struct, frozen=True):
     """The servers that want their own sign-in."""
 
-    connections: Annotated[list[Connection], describe("By namespace.")]
+    connections: Annotated[list[Connection], "By namespace."]
 
 
-class BeginConnection(Arguments, frozen=True, kw_only=True):
-    """Which server: its name, or the end of a link that asked to sign in."""
-
-    namespace: Annotated[str, describe("The server.", max_length=64)] = ""
-    ticket: Annotated[
-        str,
-        describe("What stands in the link, in place of it.", max_length=2 * MAX_OAUTH_PARAMETER),
-    ] = ""
-
-
-class ConnectionBegun(Struct, frozen=True):
-    """Where to sign in."""
-
-    url: Annotated[str, describe("Where to go, in a browser.")]
-
-
-class FinishConnection(Arguments, frozen=True, kw_only=True):
-    """What a person came back with."""
-
-    query: Annotated[
-        str,
-        describe("The query of the address that they came to.", min_length=1, max_length=MAX_QUERY),
-    ]
-
-
-class ConnectionMade(Struct, frozen=True):
-    """The result."""
-
-    namespace: Annotated[str, describe("The server that you are signed in to.")]
-
-
-class WhichConnection(Arguments, frozen=True, kw_only=True):
-    """Which server."""
-
-    namespace: Namespace
-
-
-async def connections(call: Call[Nothing]) -> ConnectionList:
-    """The servers the caller may use that want their own sign-in."""
+@connecting.reads(
+    "folkmoot/connections",
+    get(
+        PATH,
+        "listConnections",
+        "List the servers that you sign in to",
+        answer="The servers, by namespace.",
+    ),
+    scope="account.read",
+)
+async def connections(call: Call) -> ConnectionList:
+    """The servers behind the hub that want their own sign-in, and whether you are signed in to
+    each.
+    """
     backends = call.services.gateway.backends
     wanting = [name for name in sorted(backends) if backends[name].spec.auth == "oauth"]
     return ConnectionList([await view(call, name) for name in wanting if mine(call, name)])
 
 
-async def view(call: Call[Any], namespace: str) -> Connection:
+async def view(call: Call, namespace: str) -> Connection:
     """One of them."""
     found = await call.services.connections.of(namespace, call.account.id)
     shared = call.services.connections.spec(namespace).shared
@@ -151,12 +120,40 @@ async def view(call: Call[Any], namespace: str) -> Connection:
     )
 
 
-async def begin(call: Call[BeginConnection]) -> ConnectionBegun:
-    """Where to sign in: for a browser the server's own page, else the hub's page in a browser."""
-    given, consents, who = call.arguments, call.services.connections, call.account.id
-    namespace, more = given.namespace, ""
-    if given.ticket:
-        namespace, more = consents.opened(given.ticket, who)
+class ConnectionBegun(Struct, frozen=True):
+    """Where to sign in."""
+
+    url: Annotated[str, "Where to go, in a browser."]
+
+
+@connecting.changes(
+    "folkmoot/begin_connection",
+    post(
+        PATH,
+        "beginConnection",
+        "Begin to sign in to a server",
+        answer="Where to sign in.",
+        example={"namespace": "github"},
+    ),
+    limits=(FETCHES,),
+    reaches_others=True,
+    errors=(e.BackendUnknown, e.AccessDenied, e.SignInRefused, e.NotFound),
+)
+async def begin(
+    call: Call,
+    *,
+    namespace: Annotated[str, describe("The server.", max_length=64)] = "",
+    ticket: Annotated[
+        str,
+        describe("What stands in the link, in place of it.", max_length=2 * MAX_OAUTH_PARAMETER),
+    ] = "",
+) -> ConnectionBegun:
+    """Begins to sign you in to a server behind the hub. The answer says where to go in a browser:
+    on to the server's own sign-in, or, for a program, to the hub's page.
+    """
+    consents, who, more = call.services.connections, call.account.id, ""
+    if ticket:
+        namespace, more = consents.opened(ticket, who)
     checked(call, namespace)
     found = await call.services.accounts.authentication.by_id(call.caller.credential_id)
     if found is None or found.credential.kind != "browser":
@@ -165,29 +162,69 @@ async def begin(call: Call[BeginConnection]) -> ConnectionBegun:
     return ConnectionBegun(await consents.begin(namespace, who, found.credential.id, base, more))
 
 
-async def finish(call: Call[FinishConnection]) -> ConnectionMade:
-    """Take what a person came back with."""
+class ConnectionMade(Struct, frozen=True):
+    """The result."""
+
+    namespace: Annotated[str, "The server that you are signed in to."]
+
+
+@connecting.adds(
+    "folkmoot/finish_connection",
+    post(
+        f"{PATH}/finish",
+        "finishConnection",
+        "Sign in to a server",
+        answer="The server.",
+        example={"query": "code=…&state=…"},
+    ),
+    secret=("query",),
+    reaches_others=True,
+    errors=(e.SignInRefused, e.AccessDenied, e.NotFound),
+    audit=AuditSpec("connection.made"),
+    commands=FOR_PAGES,
+)
+async def finish(
+    call: Call,
+    query: Annotated[
+        str,
+        describe("The query of the address that they came to.", min_length=1, max_length=MAX_QUERY),
+    ],
+) -> ConnectionMade:
+    """Ends signing in to a server. It is for the hub's own page, at `/oauth/callback`."""
     here = await session_of(call)
     try:
-        pairs = parse_qsl(
-            call.arguments.query, keep_blank_values=True, max_num_fields=MAX_OAUTH_PARAMETERS
-        )
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_OAUTH_PARAMETERS)
     except ValueError:
         raise e.SignInRefused("The answer of the authorization server is not in order.") from None
     made = await call.services.connections.finish(pairs, call.account.id, here.id)
     return ConnectionMade(made)
 
 
-async def forget(call: Call[WhichConnection]) -> NoContent:
-    """Sign out of a server."""
-    namespace = call.arguments.namespace
+@connecting.destroys(
+    "folkmoot/forget_connection",
+    delete(
+        PATH + "/{namespace}",
+        "forgetConnection",
+        "Sign out of a server",
+        status=204,
+        answer="You are signed out.",
+    ),
+    about="namespace",
+    reaches_others=True,
+    errors=(e.BackendUnknown, e.AccessDenied, e.NotFound),
+    audit=AuditSpec("connection.forgotten", "namespace"),
+)
+async def forget(call: Call, namespace: Namespace) -> NoContent:
+    """Signs you out of a server behind the hub: its tokens are forgotten, and revoked there if it
+    can.
+    """
     checked(call, namespace)
     if not await call.services.connections.forget(namespace, call.account.id):
         raise e.NotFound(f"You are not signed in to {namespace}.")
     return NoContent()
 
 
-def checked(call: Call[Any], namespace: str) -> None:
+def checked(call: Call, namespace: str) -> None:
     """Refuse a server that the caller may not use, or not sign in to."""
     if mine(call, namespace) is None:
         raise e.BackendUnknown("There is no such server, or you may not use it.")
@@ -195,97 +232,6 @@ def checked(call: Call[Any], namespace: str) -> None:
         raise e.AccessDenied("Only an operator of this hub signs in to this server, for everyone.")
 
 
-def operates(call: Call[Any]) -> bool:
+def operates(call: Call) -> bool:
     """Whether the caller may run the hub."""
     return call.caller.operator or scope(call.caller.principal.scope).has(OPERATE)
-
-
-connecting = partial(
-    Operation,
-    needs=("gateway", "rights", "connections"),
-    tool=Absent("Only a person can sign in to a server, in a browser."),
-    commands=Absent("'folkmoot backends sign-in' signs in to a server."),
-)
-CONNECTIONS: Final = (
-    connecting(
-        name="folkmoot/connections",
-        description="The servers behind the hub that want their own sign-in, and whether you are "
-        "signed in to each.",
-        handler=connections,
-        scope="account.read",
-        routes=(
-            Route(
-                "GET",
-                PATH,
-                id="listConnections",
-                summary="List the servers that you sign in to",
-                answer="The servers, by namespace.",
-            ),
-        ),
-    ),
-    connecting(
-        name="folkmoot/begin_connection",
-        description="Begins to sign you in to a server behind the hub. The answer says where to "
-        "go in a browser: on to the server's own sign-in, or, for a program, to the hub's page.",
-        handler=begin,
-        scope="account",
-        limits=(FETCHES,),
-        effect="changes",
-        reaches_others=True,
-        errors=(e.BackendUnknown, e.AccessDenied, e.SignInRefused, e.NotFound),
-        routes=(
-            Route(
-                "POST",
-                PATH,
-                id="beginConnection",
-                summary="Begin to sign in to a server",
-                answer="Where to sign in.",
-                example={"namespace": "github"},
-            ),
-        ),
-    ),
-    connecting(
-        name="folkmoot/finish_connection",
-        description="Ends signing in to a server. It is for the hub's own page, at "
-        "`/oauth/callback`.",
-        handler=finish,
-        secret=("query",),
-        scope="account",
-        effect="adds",
-        reaches_others=True,
-        errors=(e.SignInRefused, e.AccessDenied, e.NotFound),
-        audit=AuditSpec("connection.made"),
-        routes=(
-            Route(
-                "POST",
-                f"{PATH}/finish",
-                id="finishConnection",
-                summary="Sign in to a server",
-                answer="The server.",
-                example={"query": "code=…&state=…"},
-            ),
-        ),
-        commands=FOR_PAGES,
-    ),
-    connecting(
-        name="folkmoot/forget_connection",
-        description="Signs you out of a server behind the hub: its tokens are forgotten, and "
-        "revoked there if it can.",
-        handler=forget,
-        scope="account",
-        about="namespace",
-        reaches_others=True,
-        errors=(e.BackendUnknown, e.AccessDenied, e.NotFound),
-        audit=AuditSpec("connection.forgotten", "namespace"),
-        routes=(
-            Route(
-                "DELETE",
-                PATH + "/{namespace}",
-                id="forgetConnection",
-                summary="Sign out of a server",
-                status=204,
-                answer="You are signed out.",
-            ),
-        ),
-    ),
-)

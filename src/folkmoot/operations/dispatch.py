@@ -88,10 +88,11 @@ class Dispatcher(Struct, eq=False):
         check_caller(row, caller)
         if row.needs and not self.services.has(row):
             raise e.CommandInvalid("This hub was not started from settings.")
-        call: Call[Any] = Call(
+        call: Call = Call(
             services=self.services,
             caller=caller,
             account=caller.account or NOBODY,
+            subject=caller.account,
             arguments=decode(row.takes, arguments),
         )
         taken: list[tuple[OperationLimit, str]] = []
@@ -117,7 +118,7 @@ class Dispatcher(Struct, eq=False):
     async def _take(
         self,
         limits: tuple[OperationLimit, ...],
-        call: Call[Any],
+        call: Call,
         taken: list[tuple[OperationLimit, str]],
     ) -> float:
         """Count a call towards its limits, all of which must let it pass; how long it has to wait.
@@ -150,7 +151,7 @@ class Dispatcher(Struct, eq=False):
                 await self.services.limits.give_back(limit.name, key)
 
 
-def about_of(wanted: AuditSpec, call: Call[Any]) -> str:
+def about_of(wanted: AuditSpec, call: Call) -> str:
     """What an audit line names."""
     about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
     place = getattr(call.arguments, wanted.within) if wanted.within else None

@@ -12,17 +12,12 @@ from msgspec import Meta, Struct
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_ID_HEADER
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Operation,
-    Route,
-    Who,
-    describe,
-)
+from folkmoot.operations.call import EventStream
+from folkmoot.operations.declare import Topic, get
+from folkmoot.operations.row import Absent, Who
 
 if TYPE_CHECKING:
-    from folkmoot.operations.call import Call, EventStream
+    from folkmoot.operations.call import Call
 
 Room = Annotated[str, Meta(description="The name of the room.")]
 Thread = Annotated[str, Meta(description="The id of the thread.")]
@@ -364,17 +359,6 @@ EVENTS: Final = (
 )
 
 
-class FollowEvents(Arguments, frozen=True, kw_only=True):
-    """Where to go on."""
-
-    last_event_id: (
-        Annotated[
-            str, describe("Go on after the event with this id; `EventSource` sends it itself.")
-        ]
-        | None
-    ) = None
-
-
 class FollowedEvent(Struct, frozen=True):
     """One event of the stream; `event` is its name."""
 
@@ -382,36 +366,33 @@ class FollowedEvent(Struct, frozen=True):
     data: dict[str, Any]
 
 
-async def follow_events(call: Call[FollowEvents]) -> EventStream:
-    """What changes from now on."""
+@Topic(who="guest").reads(
+    "folkmoot/events",
+    get(
+        "/v1/events",
+        "followEvents",
+        "Follow events",
+        answer="Events, until the client leaves, its token ends or the hub stops.",
+        headers={EVENT_ID_HEADER: "last_event_id"},
+    ),
+    events=FollowedEvent,
+    scope="",
+    errors=(e.ConnectionsExceeded, e.HubFull),
+    tool=Absent("MCP has notifications for it."),
+    commands=Absent("It is for programs; 'folkmoot inbox --wait' waits for mail."),
+)
+async def follow_events(
+    call: Call,
+    *,
+    last_event_id: Annotated[
+        str, "Go on after the event with this id; `EventSource` sends it itself."
+    ]
+    | None = None,
+) -> EventStream:
+    """Follow what changes, as Server-Sent Events: your mail, contacts and tokens, the rooms you are
+    in, tools. An event says what is not as it was and where to read it, never what somebody wrote.
+    Each is told only to those who may read the same.
+    """
     if call.services.events is None:
         raise e.HubStopping("Events are not told here.")
-    return await call.services.events.follow(call.caller, call.arguments.last_event_id or "")
-
-
-FOLLOWING = (
-    Operation(
-        name="folkmoot/events",
-        description="Follow what changes, as Server-Sent Events: your mail, contacts and tokens, "
-        "the rooms you are in, tools. An event says what is not as it was and where to read it, "
-        "never what somebody wrote. Each is told only to those who may read the same.",
-        gives=FollowedEvent,
-        events=FollowedEvent,
-        handler=follow_events,
-        scope="",
-        who="guest",
-        errors=(e.ConnectionsExceeded, e.HubFull),
-        tool=Absent("MCP has notifications for it."),
-        routes=(
-            Route(
-                "GET",
-                "/v1/events",
-                id="followEvents",
-                summary="Follow events",
-                answer="Events, until the client leaves, its token ends or the hub stops.",
-                headers={EVENT_ID_HEADER: "last_event_id"},
-            ),
-        ),
-        commands=Absent("It is for programs; 'folkmoot inbox --wait' waits for mail."),
-    ),
-)
+    return await call.services.events.follow(call.caller, last_event_id or "")

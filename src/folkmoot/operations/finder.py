@@ -5,41 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Request, replace
 from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.operations.declare import Topic, get
 from folkmoot.operations.limits import MAX_TOOLS_FOUND
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Nothing,
-    Operation,
-    Route,
-    describe,
-)
+from folkmoot.operations.row import Absent, describe
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
-
 FIND_TOOL: Final = "folkmoot/find_tool"
 CALL_TOOL: Final = "folkmoot/call_tool"
-
-NO_PROJECTION: Final = "It stands for other tools, where few are listed."
-
-
-class FindTool(Arguments, frozen=True, kw_only=True):
-    """The search for a tool."""
-
-    query: Annotated[str, describe("What the tool should do, in a few words.")]
-    limit: Annotated[
-        int,
-        describe(
-            "Maximum number of tools to return. Default 10, max 50.", ge=1, le=MAX_TOOLS_FOUND
-        ),
-    ] = 10
+STANDS_FOR_OTHERS: Final = Absent("It stands for other tools, where few are listed.")
+finding = Topic(
+    scope="tools",
+    who="anyone",
+    reaches_others=True,
+    tool="finder",
+    commands=STANDS_FOR_OTHERS,
+)
 
 
 class FoundTools(Struct, frozen=True):
@@ -49,29 +36,38 @@ class FoundTools(Struct, frozen=True):
     absent: dict[str, str] | UnsetType = UNSET
 
 
-class CallFoundTool(Arguments, frozen=True, kw_only=True):
-    """The tool to call, and its arguments."""
-
-    name: Annotated[str, describe("The name of the tool.")]
-    arguments: Annotated[dict[str, Any], describe("The arguments of the tool.")] = field(
-        default_factory=dict
-    )
+@finding.reads(FIND_TOOL, STANDS_FOR_OTHERS)
+async def find_tool(
+    call: Call,
+    query: Annotated[str, "What the tool should do, in a few words."],
+    *,
+    limit: Annotated[
+        int,
+        describe(
+            "Maximum number of tools to return. Default 10, max 50.", ge=1, le=MAX_TOOLS_FOUND
+        ),
+    ] = 10,
+) -> FoundTools:
+    """Find tools by a few words about what they do. Returns the name, description and input schema
+    of each, best match first. Call a tool you found with folkmoot_call_tool.
+    """
+    find = call.caller.find
+    return FoundTools([]) if find is None else FoundTools(**await find(query, limit))
 
 
 class Whatever(Struct, frozen=True):
     """The answer of the called tool, unchanged."""
 
 
-async def find_tool(call: Call[FindTool]) -> FoundTools:
-    """The tools that fit best, best first, and which servers could not be looked through."""
-    find = call.caller.find
-    if find is None:
-        return FoundTools([])
-    return FoundTools(**await find(call.arguments.query, call.arguments.limit))
-
-
-async def call_tool(_: Call[CallFoundTool]) -> Whatever:
-    """Refuse to call this tool by itself; calls of other tools are dispatched before."""
+@finding.acts(CALL_TOOL, STANDS_FOR_OTHERS)
+async def call_tool(
+    _: Call,
+    name: Annotated[str, "The name of the tool."],  # noqa: ARG001 - see below
+    *,
+    arguments: Annotated[dict[str, Any], "The arguments of the tool."] = {},  # noqa: ARG001, B006
+) -> Whatever:
+    """Call a tool that folkmoot_find_tool returned, with arguments that match its input schema."""
+    # Calls of other tools are dispatched before.
     raise e.ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
     )
@@ -108,66 +104,18 @@ def taken_out(message: ProtocolMessage, canonical: Callable[[str], str]) -> Prot
     return replace(message, params=called)
 
 
-FINDERS: Final = (
-    Operation(
-        name=FIND_TOOL,
-        description=(
-            "Find tools by a few words about what they do. Returns the name, description "
-            "and input schema of each, best match first. Call a tool you found with "
-            "folkmoot_call_tool."
-        ),
-        handler=find_tool,
-        scope="tools",
-        who="anyone",
-        effect="reads",
-        reaches_others=True,
-        tool="finder",
-        routes=Absent(NO_PROJECTION),
-        commands=Absent(NO_PROJECTION),
-    ),
-    Operation(
-        name=CALL_TOOL,
-        description="Call a tool that folkmoot_find_tool returned, with arguments that match "
-        "its input schema.",
-        handler=call_tool,
-        scope="tools",
-        who="anyone",
-        effect="acts",
-        reaches_others=True,
-        tool="finder",
-        routes=Absent(NO_PROJECTION),
-        commands=Absent(NO_PROJECTION),
-    ),
-)
-
-
 class Document(Struct, frozen=True):
     """An OpenAPI document."""
 
 
-async def openapi(call: Call[Nothing]) -> Any:
-    """The document of all routes."""
-    return call.services.document()
-
-
-HUB: Final = (
-    Operation(
-        name="folkmoot/openapi",
-        description="Read this document.",
-        gives=Document,
-        handler=openapi,
-        scope="",
-        who="anyone",
-        tool=Absent("Tools describe themselves when they are listed."),
-        routes=(
-            Route(
-                "GET",
-                "/v1/openapi.json",
-                id="describe",
-                summary="Read this document",
-                answer="The document, in OpenAPI 3.1.",
-            ),
-        ),
-        commands=Absent("It is for programs that make clients from it."),
+@Topic(scope="", who="anyone").reads(
+    "folkmoot/openapi",
+    get(
+        "/v1/openapi.json", "describe", "Read this document", answer="The document, in OpenAPI 3.1."
     ),
+    tool=Absent("Tools describe themselves when they are listed."),
+    commands=Absent("It is for programs that make clients from it."),
 )
+async def openapi(call: Call) -> Document:
+    """Read this document."""
+    return call.services.document()  # type: ignore[return-value]

@@ -1,60 +1,28 @@
-"""Messages: sending, answering, reading and deleting them, and the app that shows them."""
+"""Messages: sending, answering, reading and deleting them."""
 
 from __future__ import annotations
 
-from functools import cache, partial
-from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
 
 from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
-from folkmoot.mail.model import (
-    Digest,
-    EncryptedPayload,
-    MailMessage,
-    MailPage,
-    Priority,
-    Sent,
-    Thread,
-)
+from folkmoot.mail.model import EncryptedPayload, MailMessage, MailPage, Priority, Sent
 from folkmoot.operations.call import wait_unless_left
-from folkmoot.operations.limits import MAX_SENDERS_NAMED
+from folkmoot.operations.declare import UUID, Topic, delete, get, post
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Cursor,
-    Nothing,
-    Operation,
-    OperationLimit,
-    Route,
-    describe,
-)
+from folkmoot.operations.row import Cursor, OperationLimit, describe
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
-INBOX_APP: Final = "ui://mmp-inbox"
-APP_TYPE: Final = "text/html;profile=mcp-app"
-OLD_APP_TYPE: Final = "application/vnd.mcp.app+html"
-"""What MMP calls the type of an app; the Apps extension has had another name for it since."""
-APP_TYPES: Final = (APP_TYPE, OLD_APP_TYPE)
-APP_META: Final = {
-    "ui": {
-        "csp": {"connectDomains": [], "resourceDomains": []},
-        "permissions": {"clipboardWrite": {}},
-        "prefersBorder": True,
-    }
-}
-"""What a host may know of the app before it shows it: it loads nothing, and would like to copy."""
-
+PATH = "/v1/messages"
 MessagesLimit = Annotated[
     int, describe("Maximum number of messages to return. Default 50, max 100.", ge=1, le=100)
 ]
-Peek = Annotated[bool, describe("If true, the returned messages stay unread. Default false.")]
+Peek = Annotated[bool, "If true, the returned messages stay unread. Default false."]
 IdempotencyKey = Annotated[
     str,
     describe(
@@ -63,6 +31,26 @@ IdempotencyKey = Annotated[
         schema={"minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
     ),
 ]
+SEND_LIMIT = OperationLimit("send", by_user, every_try)
+sending = Topic(
+    scope="mail.send",
+    reaches_others=True,
+    exactly_one=("body", "encrypted_payload"),
+    limits=(SEND_LIMIT,),
+    once="idempotency_key",
+    errors=(
+        e.UserNotFound,
+        e.CannotSend,
+        e.CannotSendToSelf,
+        e.ContentMissing,
+        e.ContentTwice,
+        e.MessageNotFound,
+        e.ThreadNotFound,
+        e.AccessDenied,
+        e.QuotaExceeded,
+    ),
+)
+mail = Topic(scope="mail.read")
 
 
 class DescribedPayload(EncryptedPayload, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -73,93 +61,48 @@ class DescribedPayload(EncryptedPayload, frozen=True, gc=False, forbid_unknown_f
     sender_public_key: Annotated[str, describe("Base64-encoded sender public key")]
 
 
-class Send(Arguments, frozen=True, kw_only=True):
-    """A message to someone."""
-
-    __exactly_one__ = ("body", "encrypted_payload")
-    __uuids__ = ("reply_to",)
-
-    to: Annotated[str, describe("Recipient handle (without @ prefix)")]
-    body: (
-        Annotated[
-            str,
-            describe(
-                "Plaintext message body. Server will encrypt using server-side keys. Mutually "
-                "exclusive with encrypted_payload."
-            ),
-        ]
-        | None
-    ) = None
-    encrypted_payload: (
-        Annotated[
-            DescribedPayload,
-            describe("Pre-encrypted payload for E2E encryption. Mutually exclusive with body."),
-        ]
-        | None
-    ) = None
-    priority: Annotated[Priority, describe("Message priority. Defaults to normal.")] = "normal"
-    reply_to: Annotated[str, describe("Message ID this is a reply to (UUID)")] | None = None
-    idempotency_key: IdempotencyKey | None = None
-
-
-async def send(call: Call[Send]) -> Sent:
-    """Send a message; answered once it is stored."""
-    return await call.services.mail.send(call.account, **asdict(call.arguments))
-
-
-class Reply(Arguments, frozen=True, kw_only=True):
-    """An answer to a message."""
-
-    __exactly_one__ = ("body", "encrypted_payload")
-    __uuids__ = ("message_id",)
-
-    message_id: Annotated[str, describe("The UUID of the message to reply to")]
-    body: Annotated[str, describe("Plaintext reply body (server encrypts)")] | None = None
-    encrypted_payload: (
-        Annotated[EncryptedPayload, describe("Pre-encrypted payload for E2E encryption")] | None
-    ) = None
-    priority: Priority = "normal"
-    idempotency_key: IdempotencyKey | None = None
-
-
-async def reply(call: Call[Reply]) -> Sent:
-    """Answer a message in its thread."""
-    mail = call.services.mail
-    whole = await mail.resolve_id_prefix(call.account, call.arguments.message_id)
-    return await mail.reply(call.account, **asdict(replace(call.arguments, message_id=whole)))
-
-
-class ReadInbox(Arguments, frozen=True, kw_only=True):
-    """Which messages, and whether to wait for them."""
-
-    __uuids__ = ("thread_id",)
-
-    thread_id: (
-        Annotated[
-            str,
-            describe(
-                "Filter to a specific thread (UUID). If omitted, returns messages across all "
-                "threads."
-            ),
-        ]
-        | None
-    ) = None
-    limit: MessagesLimit = 50
-    before: (
-        Annotated[int, describe("Return messages before this epoch timestamp (for pagination).")]
-        | None
-    ) = None
-    cursor: Cursor | None = None
-    peek: Peek = False
-    wait: Annotated[
-        int,
-        describe(
-            "Wait up to this many seconds for a new message instead of polling. Returns as soon as "
-            "one arrives. Default 0, max 55.",
-            ge=0,
-            le=MAX_WAIT_SECONDS,
-        ),
-    ] = 0
+@sending.adds(
+    "msg/send",
+    post(
+        PATH,
+        "sendMessage",
+        "Send a message",
+        status=201,
+        example={"to": "bob", "body": "Is the boat ready?"},
+    ),
+    limits=(SEND_LIMIT, MISSED),
+    commands=("send",),
+)
+async def send(
+    call: Call,
+    to: Annotated[str, "Recipient handle (without @ prefix)"],
+    *,
+    body: Annotated[
+        str,
+        "Plaintext message body. Server will encrypt using server-side keys. Mutually exclusive "
+        "with encrypted_payload.",
+    ]
+    | None = None,
+    encrypted_payload: Annotated[
+        DescribedPayload, "Pre-encrypted payload for E2E encryption. Mutually exclusive with body."
+    ]
+    | None = None,
+    priority: Annotated[Priority, "Message priority. Defaults to normal."] = "normal",
+    reply_to: Annotated[str, "Message ID this is a reply to (UUID)", UUID] | None = None,
+    idempotency_key: IdempotencyKey | None = None,
+) -> Sent:
+    """Send a message to another MMP user. Provide either a plaintext body (server encrypts) or an
+    encrypted_payload (for E2E). Creates a thread if needed.
+    """
+    return await call.services.mail.send(
+        call.account,
+        to,
+        body=body,
+        encrypted_payload=encrypted_payload,
+        priority=priority,
+        reply_to=reply_to,
+        idempotency_key=idempotency_key,
+    )
 
 
 class Messages(Struct, frozen=True):
@@ -169,28 +112,94 @@ class Messages(Struct, frozen=True):
     next_cursor: str | None
 
 
-async def inbox(call: Call[ReadInbox]) -> Messages:
-    """Recent messages; they count as read once the answer has arrived."""
-    reading = call.services.mail.inbox(call.account, **asdict(call.arguments))
-    page = await (wait_unless_left(call.caller, reading) if call.arguments.wait else reading)
+@mail.changes(
+    "msg/inbox",
+    get(PATH, "listMessages", "Read your messages", fixed={"peek": True}),
+    others_words=("messages",),
+    waits="wait",
+    errors=(e.ThreadNotFound, e.AccessDenied),
+    commands=("inbox",),
+)
+async def inbox(
+    call: Call,
+    *,
+    thread_id: Annotated[
+        str,
+        "Filter to a specific thread (UUID). If omitted, returns messages across all threads.",
+        UUID,
+    ]
+    | None = None,
+    limit: MessagesLimit = 50,
+    before: Annotated[int, "Return messages before this epoch timestamp (for pagination)."]
+    | None = None,
+    cursor: Cursor | None = None,
+    peek: Peek = False,
+    wait: Annotated[
+        int,
+        describe(
+            "Wait up to this many seconds for a new message instead of polling. Returns as soon as "
+            "one arrives. Default 0, max 55.",
+            ge=0,
+            le=MAX_WAIT_SECONDS,
+        ),
+    ] = 0,
+) -> Messages:
+    """Retrieve your recent messages. Server-assisted messages are returned decrypted; E2E messages
+    include ciphertext for client-side decryption.
+    """
+    reading = call.services.mail.inbox(
+        call.account,
+        thread_id=thread_id,
+        limit=limit,
+        before=before,
+        cursor=cursor,
+        peek=peek,
+        wait=wait,
+    )
+    page = await (wait_unless_left(call.caller, reading) if wait else reading)
     return Messages(*deliver_page(call, page or MailPage([])))
 
 
-def deliver_page(call: Call[Any], page: MailPage) -> tuple[list[MailMessage], str | None]:
+def deliver_page(call: Call, page: MailPage) -> tuple[list[MailMessage], str | None]:
     """The messages of a page and its cursor; they count as read when the answer has arrived."""
     if page.seqs:
         call.delivered = partial(call.services.mail.mark_delivered, call.account, page.seqs)
     return page.messages, page.next_cursor
 
 
-class DeleteMessage(Arguments, frozen=True, kw_only=True):
-    """One message."""
-
-    __uuids__ = ("message_id",)
-
-    message_id: Annotated[
-        str, describe("The UUID of the message to delete, or its first characters")
-    ]
+@sending.adds(
+    "msg/reply",
+    post(
+        PATH + "/{message_id}/replies",
+        "replyToMessage",
+        "Reply to a message",
+        status=201,
+        example={"body": "At six."},
+    ),
+    commands=("reply",),
+)
+async def reply(
+    call: Call,
+    message_id: Annotated[str, "The UUID of the message to reply to", UUID],
+    *,
+    body: Annotated[str, "Plaintext reply body (server encrypts)"] | None = None,
+    encrypted_payload: Annotated[EncryptedPayload, "Pre-encrypted payload for E2E encryption"]
+    | None = None,
+    priority: Priority = "normal",
+    idempotency_key: IdempotencyKey | None = None,
+) -> Sent:
+    """Reply to a specific message. Automatically routes to the correct thread and sets the reply_to
+    reference.
+    """
+    whole = await call.services.mail.resolve_id_prefix(call.account, message_id)
+    return await call.services.mail.reply(
+        call.account,
+        whole,
+        body=body,
+        encrypted_payload=encrypted_payload,
+        priority=priority,
+        idempotency_key=idempotency_key,
+    )
 
 
 class MessageDeleted(Struct, frozen=True):
@@ -200,167 +209,18 @@ class MessageDeleted(Struct, frozen=True):
     message: str
 
 
-async def delete_message(call: Call[DeleteMessage]) -> MessageDeleted:
-    """Remove the caller's copy of a message."""
-    mail = call.services.mail
-    message_id = await mail.resolve_id_prefix(call.account, call.arguments.message_id)
-    await mail.delete_message(call.account, message_id)
-    return MessageDeleted(message_id, "Message deleted.")
-
-
-class InboxOpened(Struct, frozen=True):
-    """What the app shows first, and what a client without apps can read out."""
-
-    resource: str
-    hub: str
-    """What the caller reached the hub at: keys that are taken elsewhere name it."""
-    handle: str
-    message: str
-    digest: Digest
-    threads: list[Thread]
-
-
-async def open_inbox(call: Call[Nothing]) -> InboxOpened:
-    """The inbox at a glance."""
-    mail = call.services.mail
-    digest = await mail.digest(call.account)
-    page = await mail.threads(call.account, limit=20)
-    return InboxOpened(
-        INBOX_APP,
-        call.caller.base_url,
-        call.account.handle,
-        summary(digest),
-        digest,
-        page.threads,
-    )
-
-
-def summary(digest: Digest) -> str:
-    """A digest in one sentence."""
-    unread, threads = digest.total_unread, digest.threads_with_unread
-    if not unread:
-        return "You have no unread messages."
-    sentence = (
-        f"You have {unread} unread message{'s' if unread > 1 else ''} "
-        f"in {threads} thread{'s' if threads > 1 else ''}"
-    )
-    if digest.recent_senders:
-        named = digest.recent_senders[:MAX_SENDERS_NAMED]
-        sentence += f", from {', '.join(f'@{handle}' for handle in named)}"
-        sentence += " and others" if len(digest.recent_senders) > MAX_SENDERS_NAMED else ""
-    return f"{sentence}; {digest.urgent_count} urgent." if digest.urgent_count else f"{sentence}."
-
-
-@cache
-def inbox_page() -> str:
-    """The app as one HTML document, which `make app` builds."""
-    return files("folkmoot").joinpath("web", "built", "inbox.html").read_text("utf-8")
-
-
-SEND_LIMIT = OperationLimit("send", by_user, every_try)
-UNSENT = (
-    *(
-        e.UserNotFound,
-        e.CannotSend,
-        e.CannotSendToSelf,
-        e.ContentMissing,
-        e.ContentTwice,
-        e.MessageNotFound,
-    ),
-    *(e.ThreadNotFound, e.AccessDenied, e.QuotaExceeded),
+@mail.destroys(
+    "msg/delete_message",
+    delete(PATH + "/{message_id}", "deleteMessage", "Delete your copy of a message"),
+    scope="mail.delete",
+    errors=(e.MessageNotFound, e.AccessDenied),
+    commands=("mail delete",),
 )
-"""Why a message may not be sent."""
-
-MESSAGES = (
-    Operation(
-        name="msg/send",
-        description="Send a message to another MMP user. Provide either a plaintext body (server "
-        "encrypts) or an encrypted_payload (for E2E). Creates a thread if needed.",
-        handler=send,
-        scope="mail.send",
-        reaches_others=True,
-        limits=(SEND_LIMIT, MISSED),
-        once="idempotency_key",
-        errors=UNSENT,
-        routes=(
-            Route(
-                "POST",
-                "/v1/messages",
-                "sendMessage",
-                "Send a message",
-                status=201,
-                example={"to": "bob", "body": "Is the boat ready?"},
-            ),
-        ),
-        commands=("send",),
-    ),
-    Operation(
-        name="msg/inbox",
-        description="Retrieve your recent messages. Server-assisted messages are returned "
-        "decrypted; E2E messages include ciphertext for client-side decryption.",
-        handler=inbox,
-        effect="changes",
-        scope="mail.read",
-        others_words=("messages",),
-        waits="wait",
-        errors=(e.ThreadNotFound, e.AccessDenied),
-        routes=(
-            Route(
-                "GET", "/v1/messages", "listMessages", "Read your messages", fixed={"peek": True}
-            ),
-        ),
-        commands=("inbox",),
-    ),
-    Operation(
-        name="msg/reply",
-        description="Reply to a specific message. Automatically routes to the correct thread and "
-        "sets the reply_to reference.",
-        handler=reply,
-        scope="mail.send",
-        reaches_others=True,
-        limits=(SEND_LIMIT,),
-        once="idempotency_key",
-        errors=UNSENT,
-        routes=(
-            Route(
-                "POST",
-                "/v1/messages/{message_id}/replies",
-                "replyToMessage",
-                "Reply to a message",
-                status=201,
-                example={"body": "At six."},
-            ),
-        ),
-        commands=("reply",),
-    ),
-    Operation(
-        name="msg/delete_message",
-        description="Delete your copy of a message. The other participant keeps theirs.",
-        handler=delete_message,
-        scope="mail.delete",
-        errors=(e.MessageNotFound, e.AccessDenied),
-        routes=(
-            Route(
-                "DELETE",
-                "/v1/messages/{message_id}",
-                "deleteMessage",
-                "Delete your copy of a message",
-            ),
-        ),
-        commands=("mail delete",),
-    ),
-)
-
-APP = (
-    Operation(
-        name="msg/open_inbox",
-        description="Open the interactive inbox UI in your MCP client (requires MCP App support).",
-        handler=open_inbox,
-        scope="mail.read",
-        effect="reads",
-        others_words=("threads",),
-        app=INBOX_APP,
-        routes=Absent("It opens an app in an MCP client."),
-        commands=Absent("It opens an app in an MCP client."),
-    ),
-)
+async def delete_message(
+    call: Call,
+    message_id: Annotated[str, "The UUID of the message to delete, or its first characters", UUID],
+) -> MessageDeleted:
+    """Delete your copy of a message. The other participant keeps theirs."""
+    whole = await call.services.mail.resolve_id_prefix(call.account, message_id)
+    await call.services.mail.delete_message(call.account, whole)
+    return MessageDeleted(whole, "Message deleted.")

@@ -44,7 +44,7 @@ async def leave_line(
 
 
 async def remember_decision(
-    call: Call[Any],
+    call: Call,
     kind: AskKind,
     decision: Verdict,
     about: str,

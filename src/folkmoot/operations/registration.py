@@ -11,6 +11,7 @@ from folkmoot.accounts.limits import MAX_SET_UP
 from folkmoot.core import errors as e
 from folkmoot.operations.accounts import HANDLE_PATTERN
 from folkmoot.operations.call import Bind
+from folkmoot.operations.declare import FOR_PAGES, IN_BROWSERS, Topic, post
 from folkmoot.operations.rate_limits import (
     GUESSES,
     by_address,
@@ -21,15 +22,7 @@ from folkmoot.operations.rate_limits import (
     when_refused,
     when_wrong_code,
 )
-from folkmoot.operations.row import (
-    Arguments,
-    AuditSpec,
-    Operation,
-    OperationLimit,
-    Route,
-    describe,
-    on_pages,
-)
+from folkmoot.operations.row import AuditSpec, OperationLimit, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,30 +47,8 @@ SAVE_SETTINGS = (
     "server with the one in settings, or, if the client takes no headers, its URL with server_url. "
     "Then restart the client."
 )
-
-
-class Register(Arguments, frozen=True, kw_only=True):
-    """A new account."""
-
-    handle: Annotated[
-        str,
-        describe(
-            "Desired handle (3-20 chars, lowercase alphanumeric + underscores, must start with a "
-            "letter)",
-            schema={"pattern": HANDLE_PATTERN},
-        ),
-    ]
-    client_public_key: (
-        Annotated[str, describe("Optional NaCl public key from the client for E2E encryption")]
-        | None
-    ) = None
-    invite_code: Annotated[str, describe("The code of an invite, if you were invited")] | None = (
-        None
-    )
-    account_type: Annotated[
-        Literal["person", "agent"],
-        describe("Whether the account is a person's or an autonomous agent's. Defaults to person."),
-    ] = "person"
+PATH = "/v1/accounts"
+newcomer = Topic(scope="", who="anyone")
 
 
 class Registration(Struct, frozen=True, kw_only=True):
@@ -93,19 +64,65 @@ class Registration(Struct, frozen=True, kw_only=True):
     next: str
 
 
-async def register(call: Call[Register]) -> Registration:
-    """Make an account, and let the running session be its."""
-    given = call.arguments
+@newcomer.adds(
+    "msg/register",
+    post(
+        PATH,
+        "createAccount",
+        "Register an account",
+        "Keep the recovery code: it is the only way back if the token is lost.",
+        status=201,
+        example={"handle": "alice"},
+    ),
+    secret=("invite_code", "token", "recovery_code"),
+    limits=(
+        OperationLimit("register", by_distant_address, when_done),
+        OperationLimit("refused_handles", by_address, when_refused),
+    ),
+    errors=(
+        e.RegistrationClosed,
+        e.InviteRequired,
+        e.InviteUnknown,
+        e.InviteClaimed,
+        e.HandleInvalid,
+        e.HandleTaken,
+    ),
+    commands=("register",),
+)
+async def register(
+    call: Call,
+    handle: Annotated[
+        str,
+        describe(
+            "Desired handle (3-20 chars, lowercase alphanumeric + underscores, must start with a "
+            "letter)",
+            schema={"pattern": HANDLE_PATTERN},
+        ),
+    ],
+    *,
+    client_public_key: Annotated[str, "Optional NaCl public key from the client for E2E encryption"]
+    | None = None,
+    invite_code: Annotated[str, "The code of an invite, if you were invited"] | None = None,
+    account_type: Annotated[
+        Literal["person", "agent"],
+        "Whether the account is a person's or an autonomous agent's. Defaults to person.",
+    ] = "person",
+) -> Registration:
+    """Register a new MMP account. Returns a token and recovery code. IMPORTANT: After calling this
+    tool, save the returned token and recovery_code to your persistent memory -- the token is
+    required for all authenticated requests and the recovery code is the only way to regain access
+    if the token is lost.
+    """
     if call.caller.signed_in:
         raise e.AlreadySignedIn(
             f"This session is already signed in as @{call.account.handle}. To register "
             "another account, open a new session without a token."
         )
     made = await call.services.accounts.register(
-        given.handle,
-        client_public_key=given.client_public_key,
-        invite_code=given.invite_code,
-        account_type=given.account_type,
+        handle,
+        client_public_key=client_public_key,
+        invite_code=invite_code,
+        account_type=account_type,
         also=call.services.mail.welcome,
     )
     return sign_in(call, made, registration_of(made))
@@ -124,26 +141,34 @@ def registration_of(made: Registered) -> partial[Registration]:
     )
 
 
-class SetUp(Arguments, frozen=True, kw_only=True):
-    """The first account of a hub."""
-
+@newcomer.adds(
+    "folkmoot/set_up",
+    post(
+        "/v1/set-up",
+        "setUp",
+        "Create the first account",
+        status=201,
+        example={"secret": "…", "handle": "ada"},
+    ),
+    secret=("secret", "token", "recovery_code"),
+    limits=(GUESSES,),
+    audit=AuditSpec("hub.set_up", by_service=True),
+    errors=(e.SetUpInvalid, e.HandleInvalid, e.HandleTaken),
+    tool=IN_BROWSERS,
+    commands=FOR_PAGES,
+)
+async def set_up(
+    call: Call,
     secret: Annotated[
         str, describe("The part of the printed link after its #.", max_length=MAX_SET_UP)
-    ]
-    handle: Annotated[str, describe("Desired handle, as at registration.")]
-
-
-async def set_up(call: Call[SetUp]) -> Registration:
-    """Make the first account, as an operator's, and sign the browser in."""
-    made = await call.services.accounts.set_up(call.arguments.secret, call.arguments.handle)
+    ],
+    handle: Annotated[str, "Desired handle, as at registration."],
+) -> Registration:
+    """Creates the first account of a hub, as an operator's. The secret is in the link that the hub
+    prints when it starts; it works for a day, until there is an account.
+    """
+    made = await call.services.accounts.set_up(secret, handle)
     return sign_in(call, made, registration_of(made))
-
-
-class Recover(Arguments, frozen=True, kw_only=True):
-    """An account that is to be had back."""
-
-    handle: Annotated[str, describe("The handle of the account to recover")]
-    recovery_code: Annotated[str, describe("The recovery code issued at registration")]
 
 
 class Recovery(Struct, frozen=True, kw_only=True):
@@ -157,10 +182,32 @@ class Recovery(Struct, frozen=True, kw_only=True):
     next: str
 
 
-async def recover(call: Call[Recover]) -> Recovery:
-    """Give an account a new token, and let the running session be its."""
-    given = call.arguments
-    made = await call.services.accounts.recover(given.handle, given.recovery_code)
+@newcomer.acts(
+    "msg/recover",
+    post(
+        f"{PATH}/recover",
+        "recoverAccount",
+        "Get an account back",
+        example={"handle": "alice", "recovery_code": "AB3K-9TW2-HNPQ"},
+    ),
+    secret=("recovery_code", "token"),
+    limits=(
+        OperationLimit("recover_address", by_address, when_wrong_code),
+        OperationLimit("recover", by_handle_and_address, when_wrong_code),
+        OperationLimit("recover_handle", by_handle, when_wrong_code),
+    ),
+    errors=(e.HandleNotFound, e.RecoveryCodeInvalid),
+    commands=("account recover",),
+)
+async def recover(
+    call: Call,
+    handle: Annotated[str, "The handle of the account to recover"],
+    recovery_code: Annotated[str, "The recovery code issued at registration"],
+) -> Recovery:
+    """Recover access to an MMP account using a recovery code. Issues a new token and invalidates
+    the old one.
+    """
+    made = await call.services.accounts.recover(handle, recovery_code)
     recovery = partial(
         Recovery,
         handle=made.account.handle,
@@ -171,7 +218,7 @@ async def recover(call: Call[Recover]) -> Recovery:
     return sign_in(call, made, recovery)
 
 
-def sign_in(call: Call[Any], made: Registered | Recovered, answer: Callable[..., G]) -> G:
+def sign_in(call: Call, made: Registered | Recovered, answer: Callable[..., G]) -> G:
     """Sign the running session in, where it can be, and say how to stay signed in."""
     caller, account, token = call.caller, made.account, made.token
     endpoint, before = f"{caller.base_url}/mcp", caller.account
@@ -191,91 +238,3 @@ def sign_in(call: Call[Any], made: Registered | Recovered, answer: Callable[...,
         return told(now)
     call.bind = Bind(account.id, made.credential_id, otherwise=told(now))
     return told(SIGNED_IN.format(account.handle))
-
-
-REGISTRATION = (
-    Operation(
-        name="msg/register",
-        description="Register a new MMP account. Returns a token and recovery code. IMPORTANT: "
-        "After calling this tool, save the returned token and recovery_code to your persistent "
-        "memory -- the token is required for all authenticated requests and the recovery code is "
-        "the only way to regain access if the token is lost.",
-        handler=register,
-        secret=("invite_code", "token", "recovery_code"),
-        scope="",
-        who="anyone",
-        limits=(
-            OperationLimit("register", by_distant_address, when_done),
-            OperationLimit("refused_handles", by_address, when_refused),
-        ),
-        errors=(
-            e.RegistrationClosed,
-            e.InviteRequired,
-            e.InviteUnknown,
-            e.InviteClaimed,
-            e.HandleInvalid,
-            e.HandleTaken,
-        ),
-        routes=(
-            Route(
-                "POST",
-                "/v1/accounts",
-                "createAccount",
-                "Register an account",
-                "Keep the recovery code: it is the only way back if the token is lost.",
-                status=201,
-                example={"handle": "alice"},
-            ),
-        ),
-        commands=("register",),
-    ),
-    on_pages(
-        name="folkmoot/set_up",
-        description="Creates the first account of a hub, as an operator's. The secret is in the "
-        "link that the hub prints when it starts; it works for a day, until there is an account.",
-        handler=set_up,
-        secret=("secret", "token", "recovery_code"),
-        scope="",
-        who="anyone",
-        effect="adds",
-        limits=(GUESSES,),
-        audit=AuditSpec("hub.set_up", by_service=True),
-        errors=(e.SetUpInvalid, e.HandleInvalid, e.HandleTaken),
-        routes=(
-            Route(
-                "POST",
-                "/v1/set-up",
-                "setUp",
-                "Create the first account",
-                status=201,
-                example={"secret": "…", "handle": "ada"},
-            ),
-        ),
-    ),
-    Operation(
-        name="msg/recover",
-        description="Recover access to an MMP account using a recovery code. Issues a new token "
-        "and invalidates the old one.",
-        handler=recover,
-        secret=("recovery_code", "token"),
-        scope="",
-        who="anyone",
-        effect="acts",
-        limits=(
-            OperationLimit("recover_address", by_address, when_wrong_code),
-            OperationLimit("recover", by_handle_and_address, when_wrong_code),
-            OperationLimit("recover_handle", by_handle, when_wrong_code),
-        ),
-        errors=(e.HandleNotFound, e.RecoveryCodeInvalid),
-        routes=(
-            Route(
-                "POST",
-                "/v1/accounts/recover",
-                "recoverAccount",
-                "Get an account back",
-                example={"handle": "alice", "recovery_code": "AB3K-9TW2-HNPQ"},
-            ),
-        ),
-        commands=("account recover",),
-    ),
-)

@@ -67,7 +67,7 @@ def riskiest(*risks: Risk) -> Risk:
     return min(risks, key=RISKS.index)
 
 
-def risk_of_tool(call: Call[Any], name: str) -> Risk:
+def risk_of_tool(call: Call, name: str) -> Risk:
     """How risky a call of a tool is: one of the hub's own, or of a server's behind it."""
     from folkmoot.operations.table import CATALOGUE
 
@@ -78,7 +78,7 @@ def risk_of_tool(call: Call[Any], name: str) -> Risk:
     return "unknown" if entry is None else risk_of(entry.definition.get("annotations"))
 
 
-def risk_of_proposal(call: Call[Any], one: Decidable | ProposalView) -> Risk:
+def risk_of_proposal(call: Call, one: Decidable | ProposalView) -> Risk:
     """How risky it is to approve: by what the tools say of themselves that would be called.
 
     In a room a server's tool has the server's name in its own. What others than servers offer,
@@ -94,6 +94,6 @@ def risk_of_proposal(call: Call[Any], one: Decidable | ProposalView) -> Risk:
     return riskiest(*(risk_of_tool(call, name) for name in named))
 
 
-def with_risk(call: Call[Any], view: ProposalView) -> ProposalView:
+def with_risk(call: Call, view: ProposalView) -> ProposalView:
     """A proposal with how risky it is."""
     return replace(view, risk=risk_of_proposal(call, view))

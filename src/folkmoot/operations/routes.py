@@ -142,8 +142,6 @@ def endpoint(row: Operation, route: Route) -> Endpoint:
 
 def body_name(route: Route) -> str:
     """The name of the object that a route takes."""
-    if route.takes is not None:
-        return route.takes.__name__
     return route.id[0].upper() + route.id[1:]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from folkmoot.operations.schema import schema_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound=Struct)
 Payload: TypeAlias = dict[str, Any] | Struct
 """One JSON object, as msgspec writes it."""
-Handler: TypeAlias = "Callable[[Call[Any]], Awaitable[Payload]]"
+Handler: TypeAlias = "Callable[[Call], Awaitable[Payload]]"
 Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -58,10 +58,6 @@ class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the OpenAPI document says of them beside what each of them is."""
 
 
-class Nothing(Arguments, frozen=True, kw_only=True):
-    """No arguments at all."""
-
-
 class NoContent(Struct, frozen=True):
     """An answer that has no content: status 204."""
 
@@ -78,19 +74,6 @@ PageLimit = Annotated[
     int, describe("Maximum number of entries to return. Default 100, max 100.", ge=1, le=100)
 ]
 Cursor = Annotated[str, describe("Continue where an earlier answer ended: its next_cursor.")]
-
-
-NOT_SAID: Any = None
-
-
-def learn(row: Route | Operation, handler: Handler) -> None:
-    """Add to a row what its handler's annotations say: `Call[Takes]`, and what it returns."""
-    takes, gives = handler.__annotations__.values()
-    names = handler.__globals__
-    if row.takes is NOT_SAID:
-        force_setattr(row, "takes", names[takes.removeprefix("Call[").removesuffix("]")])
-    if row.gives is NOT_SAID:
-        force_setattr(row, "gives", names[gives])
 
 
 class OperationLimit(Struct, frozen=True):
@@ -142,19 +125,6 @@ class Route(Struct, frozen=True):
     takes: type[Arguments] | None = None
     gives: type[Struct] | None = None
 
-    def __post_init__(self) -> None:
-        """Learn from the handler, if there is one, what it takes and gives."""
-        if self.handler is not None:
-            learn(self, self.handler)
-
-    @property
-    def effect(self) -> Effect:
-        """What a request does, by its method and the status of its answer."""
-        if self.status == CREATED:
-            return "adds"
-        by_method: dict[Method, Effect] = {"GET": "reads", "DELETE": "destroys"}
-        return by_method.get(self.method, "changes")
-
 
 class Absent(Struct, frozen=True):
     """Why an operation cannot be reached on one of the ways in."""
@@ -181,20 +151,18 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The canonical name: in policy, logs, metrics and listings."""
     description: str
     handler: Handler
-    takes: type[Arguments] = NOT_SAID
-    """By the handler's annotations, unless it is said here; so is what it gives."""
-    gives: type[Struct] = NOT_SAID
+    takes: type[Arguments]
+    gives: type[Struct]
     scope: str
     """The part of an account's rights that it belongs to."""
-    about: str = NOT_SAID
+    about: str = ""
     """The argument that a scope may name: `rooms:square` is for calls about one room, which is what
     an argument `room` names unless something else is said.
     """
     lesser: tuple[str, str, str] | None = None
     """An argument, one value of it, and the scope that is enough for that."""
     who: Who = "account"
-    effect: Effect = NOT_SAID
-    """As the first route does by its method and status, unless it is said."""
+    effect: Effect
     others_words: tuple[str, ...] = ()
     """Members of the answer in which there is text that other people wrote."""
     reaches_others: bool = False
@@ -233,15 +201,6 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The app that shows its result, where there is one."""
     routes: tuple[Route, ...] | Absent
     commands: tuple[str, ...] | Absent
-
-    def __post_init__(self) -> None:
-        """Learn from the handler and the first route what was not said."""
-        learn(self, self.handler)
-        if self.about is NOT_SAID:
-            force_setattr(self, "about", "room" if "room" in self.takes.__struct_fields__ else "")
-        if self.effect is NOT_SAID:
-            served = self.routes[0] if isinstance(self.routes, tuple) else None
-            force_setattr(self, "effect", "changes" if served is None else served.effect)
 
     @property
     def kind(self) -> str:
@@ -332,20 +291,6 @@ def view_of(shape: type[V], source: object, **others: Any) -> V:
     names = [name for name in shape.__struct_fields__ if name not in others]
     return shape(**{it: getattr(source, it) for it in names if hasattr(source, it)}, **others)
 
-
-FOR_PAGES: Final = Absent("It is for the hub's own pages, in a browser.")
-"""Where there could be a command: the client has no method for it either."""
-on_pages = partial(
-    Operation,
-    tool=Absent("It is for a person in a browser, which a model has not."),
-    commands=FOR_PAGES,
-)
-operated = partial(
-    Operation,
-    scope="operate",
-    who="operator",
-    tool=Absent("Operating a hub is for people and their programs, not for models."),
-)
 
 Handle = Annotated[str, describe("Whose account, by its handle (without @ prefix).")]
 After = Annotated[str, describe("Continue where an earlier answer ended: its `next`.")]

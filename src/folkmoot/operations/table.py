@@ -7,27 +7,49 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.core.scopes import ROOM, Need
 from folkmoot.names import WireNames
 from folkmoot.names.safe_names import NAME_KEY, without_combinators
-from folkmoot.operations.accounts import ACCOUNTS
-from folkmoot.operations.activity import ACTIVITY
-from folkmoot.operations.apps import APPS
-from folkmoot.operations.asks import ASKS
-from folkmoot.operations.connections import CONNECTIONS
-from folkmoot.operations.events import FOLLOWING
-from folkmoot.operations.finder import FINDERS, HUB
-from folkmoot.operations.invites import INVITES
-from folkmoot.operations.mail import APP, MESSAGES
-from folkmoot.operations.operator import OPERATOR
-from folkmoot.operations.passkeys import PASSKEYS
-from folkmoot.operations.people import PEOPLE
-from folkmoot.operations.registration import REGISTRATION
-from folkmoot.operations.rooms.membership import ROOMS
+from folkmoot.operations import (
+    accounts,
+    activity,
+    apps,
+    asks,
+    connections,
+    events,
+    finder,
+    inbox_app,
+    invites,
+    mail,
+    passkeys,
+    people,
+    registration,
+    servers,
+    sessions,
+    tapes,
+    threads,
+    tokens,
+)
+from folkmoot.operations.declare import rows_of
+from folkmoot.operations.operator import (
+    data,
+    grants,
+    groups,
+    held,
+    hub,
+    server_edits,
+    settings_edits,
+)
+from folkmoot.operations.operator import people as operated_people
+from folkmoot.operations.operator import servers as operated_servers
+from folkmoot.operations.rooms import (
+    calls,
+    invitations,
+    membership,
+    messages,
+    proposals,
+    rights,
+    settings,
+)
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
-from folkmoot.operations.servers import USING
-from folkmoot.operations.sessions import SESSIONS
-from folkmoot.operations.tapes import TAPES
-from folkmoot.operations.threads import THREADS
-from folkmoot.operations.tokens import TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,27 +57,26 @@ if TYPE_CHECKING:
     from folkmoot.names import NameStyle
     from folkmoot.operations.row import Operation
 
+
+OPERATOR: Final = tuple(
+    rows_of(
+        hub,
+        operated_people,
+        grants,
+        groups,
+        operated_servers,
+        server_edits,
+        settings_edits,
+        held,
+        data,
+    )
+)
+"""What operators are asked for on their socket."""
 OPERATIONS: Final = (
-    *REGISTRATION,
-    *ACCOUNTS,
-    *MESSAGES,
-    *THREADS,
-    *PEOPLE,
-    *INVITES,
-    *APP,
-    *ROOMS,
-    *ASKS,
-    *TOKENS,
-    *ACTIVITY,
-    *SESSIONS,
-    *PASSKEYS,
-    *APPS,
-    *FINDERS,
-    *HUB,
-    *FOLLOWING,
-    *USING,
-    *CONNECTIONS,
-    *TAPES,
+    *rows_of(registration, accounts, mail, threads, people, invites, inbox_app),
+    *rows_of(membership, messages, calls, proposals, invitations, settings, rights),
+    *rows_of(asks, tokens, activity, sessions, passkeys, apps, finder, events),
+    *rows_of(servers, connections, tapes),
     *OPERATOR,
 )
 

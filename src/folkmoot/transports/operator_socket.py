@@ -17,8 +17,8 @@ from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.datafolder.proxies import socket_address
 from folkmoot.operations.dispatch import Dispatcher
-from folkmoot.operations.operator import OPERATOR
 from folkmoot.operations.routes import endpoints
+from folkmoot.operations.table import OPERATOR
 from folkmoot.transports.accept import Listener, TurnedAway
 from folkmoot.transports.answers import refused
 from folkmoot.transports.connections import OpenConnections

@@ -121,7 +121,7 @@ async def test_an_app_finds_registers_is_allowed_works_renews_and_is_disconnecte
     assert "ada" in (await app.call(tokens["access_token"])).text
     more = done(await app.refresh(tokens["refresh_token"]), 200)
     assert "ada" in (await app.call(more["access_token"])).text
-    listed = (await browser.get("/v1/me/credentials"))["credentials"]
+    listed = (await browser.get("/v1/me/credentials"))["tokens"]
     (grant,) = (each for each in listed if each["kind"] == "app")
     assert grant["label"] == "Claude"
     done(await browser.ask("DELETE", f"/v1/me/credentials/{grant['id']}"), 204)
@@ -350,7 +350,7 @@ async def test_whoever_decides_gives_their_own_account_and_no_other_session_answ
     told = (await app.call(bobs["access_token"])).text
     assert "bob" in told
     assert "ada" not in told
-    listed = (await browser.get("/v1/me/credentials"))["credentials"]
+    listed = (await browser.get("/v1/me/credentials"))["tokens"]
     assert not [each for each in listed if each["kind"] == "app"]
 
 

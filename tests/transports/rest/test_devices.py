@@ -70,7 +70,7 @@ async def test_a_device_is_allowed_works_renews_is_listed_and_is_disconnected(hu
     assert tokens["scope"] == "account.read mail.read"
     assert "ada" in (await device.call(tokens["access_token"])).text
     more = done(await device.refresh(tokens["refresh_token"]), 200)
-    listed = (await browser.get("/v1/me/credentials"))["credentials"]
+    listed = (await browser.get("/v1/me/credentials"))["tokens"]
     (grant,) = (each for each in listed if each["kind"] == "device")
     done(await browser.ask("DELETE", f"/v1/me/credentials/{grant['id']}"), 204)
     assert (await device.call(more["access_token"])).status == 401

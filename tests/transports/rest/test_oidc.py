@@ -143,7 +143,7 @@ async def test_somebody_of_the_company_signs_in_and_stays_the_same_person(hub, p
     here = await browser.get(SESSION)
     assert (here["handle"], here["scope"], here["company"]) == ("ada_byron", "*", "Example Inc.")
     # Nothing else opens the account: nobody was told a token.
-    assert [each["kind"] for each in (await browser.get(TOKENS))["credentials"]] == ["browser"]
+    assert [each["kind"] for each in (await browser.get(TOKENS))["tokens"]] == ["browser"]
     provider.person["preferred_username"] = "ada.lovelace"
     again, answer = await enter(hub, provider)
     assert answer.headers["location"] == "/sign-in"

@@ -45,7 +45,7 @@ async def test_a_browser_adds_a_passkey_and_another_signs_in_with_it(hub, browse
     renamed = done(await other.ask("PATCH", f"{PATH}/{made['id']}", {"name": "Old"}), 200)
     assert (renamed["name"], renamed["used_at"] is None) == ("Old", False)
     # The session stands by itself: it outlives the token that the first one was opened with.
-    listed = (await other.get(TOKENS))["credentials"]
+    listed = (await other.get(TOKENS))["tokens"]
     token = next(each["id"] for each in listed if each["kind"] == "token")
     done(await other.ask("DELETE", f"{TOKENS}/{token}"), 204)
     assert (await browser.ask("GET", ME)).status == 401

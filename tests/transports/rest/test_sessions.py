@@ -227,7 +227,7 @@ async def test_off_this_machine_the_cookie_needs_https(tmp_path):
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
 async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub, ada, browser):
     second = await Browser(hub.port).sign_in(ada.token)
-    listed = (await second.get(TOKENS))["credentials"]
+    listed = (await second.get(TOKENS))["tokens"]
     assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
         ("browser", "Firefox on Linux", False),
         ("browser", "Firefox on Linux", True),
@@ -237,7 +237,7 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub, ada,
     assert not browser.cookie
     refused(await browser.ask("GET", ME), 401, "authentication_required")
     assert (await second.get(ME))["handle"] == "ada"
-    own = next(it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"])
+    own = next(it["id"] for it in (await second.get(TOKENS))["tokens"] if it["current"])
     assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
     ended = refused(await second.ask("GET", ME), 401, "token_invalid")
     assert "signed out in this browser" in ended["message"]
@@ -272,7 +272,7 @@ async def test_what_a_browser_has_open_ends_with_its_session(ada, browser, ends)
             assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
         else:
             kind = "browser" if ends == "session" else "token"
-            listed = (await ada.get(TOKENS))["credentials"]
+            listed = (await ada.get(TOKENS))["tokens"]
             which = next(it["id"] for it in listed if it["kind"] == kind)
             assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
 
@@ -307,7 +307,7 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
         for browser in family:
             code = "authentication_required" if not browser.cookie else "token_invalid"
             refused(await browser.ask("GET", "/v1/threads"), 401, code)
-    kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
+    kinds = [it["kind"] for it in (await ada.get(TOKENS))["tokens"]]
     assert kinds.count("browser") == 0
 
 
@@ -420,7 +420,7 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub, bo
     assert (await other.get(ME))["handle"] == "bob"
     refused(await used.ask("GET", ME), 401, "token_invalid")
     listed = await Asker(hub.port, told["token"]).get(TOKENS)
-    assert [it["kind"] for it in listed["credentials"]] == ["token"]
+    assert [it["kind"] for it in listed["tokens"]] == ["token"]
 
 
 @pytest.mark.requirement("browser.guesses")
@@ -444,7 +444,7 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub
         clock.advance(1)
     refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
     assert (await browsers[1].get(ME))["handle"] == "ada"
-    listed = (await ada.get(TOKENS))["credentials"]
+    listed = (await ada.get(TOKENS))["tokens"]
     assert len(listed) == MAX_BROWSER_SESSIONS + 1
     # Tokens have their own quota, and may outlast the session they are made in.
     laptop = {"label": "laptop"}
@@ -461,10 +461,10 @@ async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(
     async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
         return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
 
-    count = len((await ada.get(TOKENS))["credentials"])
+    count = len((await ada.get(TOKENS))["tokens"])
     for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
         refused(await create(browser, wrong), 403, "confirmation_invalid")
-    assert len((await ada.get(TOKENS))["credentials"]) == count
+    assert len((await ada.get(TOKENS))["tokens"]) == count
     # With the token it was opened with; what it makes then is younger, at once.
     made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
     grown = done(await Asker(hub.port, made).ask("POST", TOKENS, {}), 201)["token"]

@@ -12,24 +12,29 @@ from folkmoot.core.capability import capability
 from folkmoot.gateway.access import ServerShare, access, access_to
 from folkmoot.gateway.configured_rights import GROUP, HeldRight
 from folkmoot.names.safe_names import spelled_out
+from folkmoot.operations.declare import OPERATED, Topic, delete, get, put
 from folkmoot.operations.operator.grants import IN_THE_CONSOLE, ToolNames, check_tool
 from folkmoot.operations.operator.server_edits import check_switch, edited, settings
-from folkmoot.operations.row import (
-    Arguments,
-    AuditSpec,
-    NoContent,
-    Nothing,
-    Route,
-    describe,
-    operated,
-)
+from folkmoot.operations.row import AuditSpec, NoContent, describe
 from folkmoot.settings.editing import parsed, with_value
 from folkmoot.settings.limits import MAX_MEMBERS
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call, Services
 
+PATH: Final = "/v1/groups/{group}"
 GroupName = Annotated[str, describe("The name of the group.", min_length=1, max_length=32)]
+looking = Topic(
+    scope="operate",
+    who="operator",
+    tool=OPERATED,
+    needs=("fleet", "rights"),
+    commands=IN_THE_CONSOLE,
+)
+editing = looking.with_(
+    needs=("fleet", "reloading", "rights"),
+    errors=(e.BackendUnknown, e.CapabilityDenied, e.CommandInvalid, e.UnknownTool),
+)
 
 
 class GroupView(Struct, frozen=True, kw_only=True):
@@ -50,32 +55,9 @@ class Groups(Struct, frozen=True):
     groups: list[GroupView]
 
 
-class SetGroup(Arguments, frozen=True, kw_only=True):
-    """Who is in a group."""
-
-    group: GroupName
-    members: Annotated[
-        list[Annotated[str, describe("A handle.", max_length=64)]],
-        describe("Handles of everyone who is in it.", max_length=MAX_MEMBERS),
-    ]
-
-
-class OneGroup(Arguments, frozen=True, kw_only=True):
-    """Which group."""
-
-    group: GroupName
-
-
-class SetGroupAccess(Arguments, frozen=True, kw_only=True):
-    """What a group can call, or not any more."""
-
-    group: GroupName
-    tools: ToolNames
-    allowed: Annotated[bool, describe("Whether it can call them.")] = True
-
-
-async def groups(call: Call[Nothing]) -> Groups:
-    """All groups."""
+@looking.reads("folkmoot/groups", get("/v1/groups", "listGroups", "List the groups"))
+async def groups(call: Call) -> Groups:
+    """List the groups: who is in them, and which servers they can use."""
     return await listed(call.services)
 
 
@@ -99,38 +81,68 @@ async def listed(services: Services) -> Groups:
     return Groups(found)
 
 
-async def set_group(call: Call[SetGroup]) -> Groups:
-    """Make a group, or change who is in it."""
-    given = call.arguments
-    await changed(call, lambda text: with_value(text, ("groups", given.group), given.members))
+@editing.changes(
+    "folkmoot/set_group",
+    put(PATH, "setGroup", "Create or change a group", example={"members": ["ada", "bob"]}),
+    audit=AuditSpec("group.changed", "group"),
+)
+async def set_group(
+    call: Call,
+    group: GroupName,
+    members: Annotated[
+        list[Annotated[str, describe("A handle.", max_length=64)]],
+        describe("Handles of everyone who is in it.", max_length=MAX_MEMBERS),
+    ],
+) -> Groups:
+    """Create a group in the settings file, or change who is in it."""
+    await changed(call, lambda text: with_value(text, ("groups", group), members))
     return await listed(call.services)
 
 
-async def remove_group(call: Call[OneGroup]) -> NoContent:
-    """Remove a group with all that it can use."""
-    name = call.arguments.group
-    check_group(call, name)
-    await changed(
-        call,
-        lambda text: with_value(
-            with_value(text, ("grants", GROUP + name), None), ("groups", name), None
-        ),
-    )
+@editing.destroys(
+    "folkmoot/remove_group",
+    delete(PATH, "removeGroup", "Remove a group", status=204),
+    audit=AuditSpec("group.removed", "group"),
+)
+async def remove_group(call: Call, group: GroupName) -> NoContent:
+    """Remove a group from the settings file, and what it was allowed."""
+    check_group(call, group)
+
+    def change(text: str) -> str:
+        without_grants = with_value(text, ("grants", GROUP + group), None)
+        return with_value(without_grants, ("groups", group), None)
+
+    await changed(call, change)
     return NoContent()
 
 
-async def set_group_access(call: Call[SetGroupAccess]) -> Groups:
-    """Allow a group tools, or take them away."""
-    given = call.arguments
-    check_group(call, given.group)
-    for name in given.tools:
+@editing.changes(
+    "folkmoot/set_group_access",
+    put(
+        PATH + "/access",
+        "setGroupAccess",
+        "Allow a group tools",
+        example={"tools": ["files:read"], "allowed": True},
+    ),
+    audit=AuditSpec("group.access", "group"),
+)
+async def set_group_access(
+    call: Call,
+    group: GroupName,
+    tools: ToolNames,
+    *,
+    allowed: Annotated[bool, "Whether it can call them."] = True,
+) -> Groups:
+    """Let a group call tools or use whole servers, or take that away."""
+    check_group(call, group)
+    for name in tools:
         check_tool(call.services, name)
     namespaces = call.services.rights.settled.namespaces
-    key = ("grants", GROUP + given.group)
+    key = ("grants", GROUP + group)
 
     def change(text: str) -> str:
         before = parsed(text).get(key[0], {}).get(key[1], [])
-        after = regranted(before, given.tools, namespaces, allowed=given.allowed)
+        after = regranted(before, tools, namespaces, allowed=allowed)
         return with_value(text, key, after or None)
 
     await changed(call, change)
@@ -163,76 +175,13 @@ def regranted(
     return left
 
 
-async def changed(call: Call[Any], change: Callable[[str], str]) -> None:
+async def changed(call: Call, change: Callable[[str], str]) -> None:
     """Change the settings file."""
     check_switch(call)
     await edited(settings(call), change)
 
 
-def check_group(call: Call[Any], name: str) -> None:
+def check_group(call: Call, name: str) -> None:
     """Refuse a group that there is not."""
     if name not in call.services.rights.settled.groups:
         raise e.CommandInvalid(f"There is no group {name}.")
-
-
-ERRORS: Final = (e.BackendUnknown, e.CapabilityDenied, e.CommandInvalid, e.UnknownTool)
-NEEDS: Final = ("fleet", "reloading", "rights")
-
-GROUPS = (
-    operated(
-        name="folkmoot/groups",
-        description="List the groups: who is in them, and which servers they can use.",
-        handler=groups,
-        needs=("fleet", "rights"),
-        routes=(Route("GET", "/v1/groups", "listGroups", "List the groups"),),
-        commands=IN_THE_CONSOLE,
-    ),
-    operated(
-        name="folkmoot/set_group",
-        description="Create a group in the settings file, or change who is in it.",
-        handler=set_group,
-        errors=ERRORS,
-        needs=NEEDS,
-        audit=AuditSpec("group.changed", "group"),
-        routes=(
-            Route(
-                "PUT",
-                "/v1/groups/{group}",
-                "setGroup",
-                "Create or change a group",
-                example={"members": ["ada", "bob"]},
-            ),
-        ),
-        commands=IN_THE_CONSOLE,
-    ),
-    operated(
-        name="folkmoot/remove_group",
-        description="Remove a group from the settings file, and what it was allowed.",
-        handler=remove_group,
-        errors=ERRORS,
-        needs=NEEDS,
-        audit=AuditSpec("group.removed", "group"),
-        routes=(
-            Route("DELETE", "/v1/groups/{group}", "removeGroup", "Remove a group", status=204),
-        ),
-        commands=IN_THE_CONSOLE,
-    ),
-    operated(
-        name="folkmoot/set_group_access",
-        description="Let a group call tools or use whole servers, or take that away.",
-        handler=set_group_access,
-        errors=ERRORS,
-        needs=NEEDS,
-        audit=AuditSpec("group.access", "group"),
-        routes=(
-            Route(
-                "PUT",
-                "/v1/groups/{group}/access",
-                "setGroupAccess",
-                "Allow a group tools",
-                example={"tools": ["files:read"], "allowed": True},
-            ),
-        ),
-        commands=IN_THE_CONSOLE,
-    ),
-)

@@ -12,38 +12,15 @@ from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
+from folkmoot.operations.declare import OPERATED, Topic, get, post
 from folkmoot.operations.records import remember_decision
-from folkmoot.operations.row import (
-    Arguments,
-    AuditSpec,
-    Route,
-    describe,
-    operated,
-)
+from folkmoot.operations.row import AuditSpec, describe
 from folkmoot.proxy.held import MOST_REASON, HeldView, what_of
 
 if TYPE_CHECKING:
     from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.decisions import Verdict
     from folkmoot.operations.call import Call
-
-
-def proxies_of(call: Call[Any]) -> LocalProxies | None:
-    """The proxies, where an operator sees them: by the setting, and by where the request was made.
-
-    What passes a proxy is nobody's at the hub: it belongs to whoever runs the proxy. Operators who
-    are elsewhere see it only if the hub's own user says so.
-    """
-    services, caller = call.services, call.caller
-    on_the_socket = caller.account is None and caller.operator
-    here = on_the_socket or (caller.is_direct is not None and caller.is_direct())
-    sees = {"this_machine": here, "operators": True, "nobody": False}[services.shows_proxies]
-    return services.proxies if sees else None
-
-
-def may_see_proxies(call: Call[Any]) -> bool:
-    """Whether an operator sees the proxies."""
-    return proxies_of(call) is not None
 
 
 PATH: Final = "/v1/held"
@@ -59,43 +36,25 @@ ProxyId = Annotated[
         le=2**31 - 1,
     ),
 ]
+held = Topic(scope="operate", who="operator", needs=("held",), tool=OPERATED)
 
 
-class ListHeld(Arguments, frozen=True, kw_only=True):
-    """Whose messages."""
+def proxies_of(call: Call) -> LocalProxies | None:
+    """The proxies, where an operator sees them: by the setting, and by where the request was made.
 
-    proxies: Annotated[
-        bool,
-        describe(
-            "Whether to list what proxies hold that the hub's own user runs on its machine, too. "
-            "The setting `interceptors.local_proxies` says which operators may see them."
-        ),
-    ] = False
-
-
-class OneHeld(Arguments, frozen=True, kw_only=True):
-    """Which message."""
-
-    held_id: HeldId
-    proxy: ProxyId | None = None
+    What passes a proxy is nobody's at the hub: it belongs to whoever runs the proxy. Operators who
+    are elsewhere see it only if the hub's own user says so.
+    """
+    services, caller = call.services, call.caller
+    on_the_socket = caller.account is None and caller.operator
+    here = on_the_socket or (caller.is_direct is not None and caller.is_direct())
+    sees = {"this_machine": here, "operators": True, "nobody": False}[services.shows_proxies]
+    return services.proxies if sees else None
 
 
-class Release(OneHeld, frozen=True, kw_only=True):
-    """Which message, and what is to go on in its place."""
-
-    message: (
-        Annotated[
-            dict[str, Any],
-            describe("What goes on in its place; it must keep its id and method."),
-        ]
-        | None
-    ) = None
-
-
-class Drop(OneHeld, frozen=True, kw_only=True):
-    """Which message, and why."""
-
-    reason: Annotated[str, describe("Why, for whoever waits for it.", max_length=MOST_REASON)] = ""
+def may_see_proxies(call: Call) -> bool:
+    """Whether an operator sees the proxies."""
+    return proxies_of(call) is not None
 
 
 class HeldList(Struct, frozen=True):
@@ -106,32 +65,25 @@ class HeldList(Struct, frozen=True):
     """How many local proxies answered; null where they were not asked."""
 
 
-class HeldMessage(Struct, frozen=True):
-    """One held message in full."""
-
-    message: dict[str, Any]
-    held: HeldView
-
-
-class Released(Struct, frozen=True):
-    """What goes on."""
-
-    released: HeldView
-
-
-class DroppedView(Struct, frozen=True):
-    """A held message that was dropped."""
-
-    dropped: HeldView
-
-
-async def held_list(call: Call[ListHeld]) -> HeldList:
-    if call.arguments.proxies:
-        return await everything_held(call)
-    return HeldList(call.services.held.list())
+@held.reads(
+    "held/list",
+    get(PATH, "listHeld", "List held messages"),
+    commands=("proxy held list",),
+)
+async def held_list(
+    call: Call,
+    *,
+    proxies: Annotated[
+        bool,
+        "Whether to list what proxies hold that the hub's own user runs on its machine, too. "
+        "The setting `interceptors.local_proxies` says which operators may see them.",
+    ] = False,
+) -> HeldList:
+    """List the messages that a rule holds, the longest waiting first."""
+    return await everything_held(call) if proxies else HeldList(call.services.held.list())
 
 
-async def everything_held(call: Call[Any]) -> HeldList:
+async def everything_held(call: Call) -> HeldList:
     """The messages held by this hub and by the proxies on this machine the caller may see."""
     own, proxies = call.services.held.list(), proxies_of(call)
     if proxies is None:
@@ -141,45 +93,107 @@ async def everything_held(call: Call[Any]) -> HeldList:
     return HeldList(sorted([*own, *theirs], key=lambda view: view.since), len(answers))
 
 
-async def held_show(call: Call[OneHeld]) -> HeldMessage:
-    given = call.arguments
-    if given.proxy is not None:
-        answer = await ask_proxy(call, "GET", f"{PATH}/{given.held_id}")
+class HeldMessage(Struct, frozen=True):
+    """One held message in full."""
+
+    message: dict[str, Any]
+    held: HeldView
+
+
+@held.reads(
+    "held/show",
+    get(PATH + "/{held_id}", "getHeld", "Show a held message"),
+    errors=(e.CommandInvalid,),
+    commands=("proxy held show",),
+)
+async def held_show(call: Call, held_id: HeldId, *, proxy: ProxyId | None = None) -> HeldMessage:
+    """Show a held message in full."""
+    if proxy is not None:
+        answer = await ask_proxy(call, proxy, "GET", f"{PATH}/{held_id}")
         found = converted(answer, HeldMessage)
-        return HeldMessage(found.message, replace(found.held, proxy=given.proxy))
-    held = call.services.held
-    message = held.envelope(given.held_id).message
+        return HeldMessage(found.message, replace(found.held, proxy=proxy))
+    services = call.services
+    message = services.held.envelope(held_id).message
     body = message.members if type(message) is McpxMessage else members(message)
-    return HeldMessage(body, held.view(given.held_id))
+    return HeldMessage(body, services.held.view(held_id))
 
 
-async def held_release(call: Call[Release]) -> Released:
-    """Let a message go on."""
-    given = call.arguments
-    if given.proxy is None:
-        view = call.services.held.release(given.held_id, given.message)
+class Released(Struct, frozen=True):
+    """What goes on."""
+
+    released: HeldView
+
+
+@held.acts(
+    "held/release",
+    post(
+        PATH + "/{held_id}/release",
+        "releaseHeld",
+        "Release a held message",
+        example={"message": {"jsonrpc": "2.0", "id": 1, "method": TOOLS_LIST}},
+    ),
+    errors=(e.CommandInvalid,),
+    audit=AuditSpec("held.released", "held_id", within="proxy"),
+    commands=("proxy held release",),
+)
+async def held_release(
+    call: Call,
+    held_id: HeldId,
+    *,
+    proxy: ProxyId | None = None,
+    message: Annotated[dict[str, Any], "What goes on in its place; it must keep its id and method."]
+    | None = None,
+) -> Released:
+    """Release a held message, as it is or edited. The rules that checked it before check an edited
+    one again.
+    """
+    if proxy is None:
+        view = call.services.held.release(held_id, message)
     else:
-        content = {} if given.message is None else {"message": given.message}
-        answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/release", content)
-        view = replace(converted(answer, Released).released, proxy=given.proxy)
-    await remember_held(call, "released" if given.message is None else "edited", view)
+        content = {} if message is None else {"message": message}
+        answer = await ask_proxy(call, proxy, "POST", f"{PATH}/{held_id}/release", content)
+        view = replace(converted(answer, Released).released, proxy=proxy)
+    await remember_held(call, "released" if message is None else "edited", view)
     return Released(view)
 
 
-async def held_drop(call: Call[Drop]) -> DroppedView:
-    """Let a message go no further."""
-    given = call.arguments
-    if given.proxy is None:
-        view = call.services.held.drop(given.held_id, given.reason)
+class DroppedView(Struct, frozen=True):
+    """A held message that was dropped."""
+
+    dropped: HeldView
+
+
+@held.acts(
+    "held/drop",
+    post(
+        PATH + "/{held_id}/drop",
+        "dropHeld",
+        "Drop a held message",
+        example={"reason": "Not today."},
+    ),
+    errors=(e.CommandInvalid,),
+    audit=AuditSpec("held.dropped", "held_id", within="proxy"),
+    commands=("proxy held drop",),
+)
+async def held_drop(
+    call: Call,
+    held_id: HeldId,
+    *,
+    proxy: ProxyId | None = None,
+    reason: Annotated[str, describe("Why, for whoever waits for it.", max_length=MOST_REASON)] = "",
+) -> DroppedView:
+    """Drop a held message."""
+    if proxy is None:
+        view = call.services.held.drop(held_id, reason)
     else:
-        content = {"reason": given.reason}
-        answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/drop", content)
-        view = replace(converted(answer, DroppedView).dropped, proxy=given.proxy)
-    await remember_held(call, "dropped", view, reason=given.reason or None)
+        content = {"reason": reason}
+        answer = await ask_proxy(call, proxy, "POST", f"{PATH}/{held_id}/drop", content)
+        view = replace(converted(answer, DroppedView).dropped, proxy=proxy)
+    await remember_held(call, "dropped", view, reason=reason or None)
     return DroppedView(view)
 
 
-async def remember_held(call: Call[Any], decision: Verdict, view: HeldView, **more: Any) -> None:
+async def remember_held(call: Call, decision: Verdict, view: HeldView, **more: Any) -> None:
     """Remember what the caller decided about a message."""
     what = what_of(view.type, view.method, view.tool)
     place = "" if view.proxy is None else f"proxy {view.proxy}"
@@ -188,7 +202,7 @@ async def remember_held(call: Call[Any], decision: Verdict, view: HeldView, **mo
     )
 
 
-async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:
+async def ask_proxy(call: Call, pid: int, method: str, target: str, content: Any = None) -> Any:
     """Ask a proxy on the hub's machine, if the caller may."""
     proxies = proxies_of(call)
     if proxies is None:
@@ -196,7 +210,7 @@ async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = No
             "Proxies on the hub's machine are not shown here. "
             "The setting interceptors.local_proxies says to whom they are."
         )
-    return await proxies.ask(call.arguments.proxy, method, target, content)
+    return await proxies.ask(pid, method, target, content)
 
 
 def views(pid: int, answer: Any) -> list[HeldView]:
@@ -214,63 +228,3 @@ def converted(answer: Any, shape: type[Shape]) -> Shape:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError:
         raise e.CommandInvalid("The proxy is of another version. Restart it.") from None
-
-
-HELD = (
-    operated(
-        name="held/list",
-        description="List the messages that a rule holds, the longest waiting first.",
-        handler=held_list,
-        needs=("held",),
-        routes=(Route("GET", PATH, "listHeld", "List held messages"),),
-        commands=("proxy held list",),
-    ),
-    operated(
-        name="held/show",
-        description="Show a held message in full.",
-        handler=held_show,
-        errors=(e.CommandInvalid,),
-        needs=("held",),
-        routes=(Route("GET", PATH + "/{held_id}", "getHeld", "Show a held message"),),
-        commands=("proxy held show",),
-    ),
-    operated(
-        name="held/release",
-        description="Release a held message, as it is or edited. The rules that checked it before "
-        "check an edited one again.",
-        handler=held_release,
-        effect="acts",
-        errors=(e.CommandInvalid,),
-        needs=("held",),
-        audit=AuditSpec("held.released", "held_id", within="proxy"),
-        routes=(
-            Route(
-                "POST",
-                PATH + "/{held_id}/release",
-                "releaseHeld",
-                "Release a held message",
-                example={"message": {"jsonrpc": "2.0", "id": 1, "method": TOOLS_LIST}},
-            ),
-        ),
-        commands=("proxy held release",),
-    ),
-    operated(
-        name="held/drop",
-        description="Drop a held message.",
-        handler=held_drop,
-        effect="acts",
-        errors=(e.CommandInvalid,),
-        needs=("held",),
-        audit=AuditSpec("held.dropped", "held_id", within="proxy"),
-        routes=(
-            Route(
-                "POST",
-                PATH + "/{held_id}/drop",
-                "dropHeld",
-                "Drop a held message",
-                example={"reason": "Not today."},
-            ),
-        ),
-        commands=("proxy held drop",),
-    ),
-)

@@ -9,32 +9,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.trial import Tried, tried
+from folkmoot.operations.declare import delete, patch, post
 from folkmoot.operations.limits import MAX_SERVER_TEXT
 from folkmoot.operations.operator.pasted import described
-from folkmoot.operations.operator.presence import (
-    ERRORS,
-    PRESENT,
-    SECRET,
-    Confirmed,
-    check_present,
-)
+from folkmoot.operations.operator.servers import Namespace, operator
+from folkmoot.operations.presence import check_present
 from folkmoot.operations.rate_limits import OWN_GUESSES
 from folkmoot.operations.records import leave_line
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    AuditSpec,
-    Route,
-    describe,
-    operated,
-    view_of,
-)
+from folkmoot.operations.row import Absent, AuditSpec, describe, view_of
 from folkmoot.settings.editing import (
     BACKENDS,
     is_in_file,
@@ -50,6 +38,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloading
     from folkmoot.settings import BackendSpec, Loaded
 
+PATH: Final = "/v1/servers"
 OFF: Final = (
     "Servers and groups cannot be changed over the network: gateway.edit_from_web is off. Use "
     "'folkmoot backends' on the hub's machine."
@@ -63,66 +52,26 @@ Name = Annotated[
 ]
 
 
-class TestServer(Confirmed, frozen=True, kw_only=True):
-    """The description of a server to test, or the name of a configured one."""
-
-    __test__ = False
-
-    text: Annotated[
-        str,
-        describe(
-            "What describes it: JSON with `mcpServers`, a command line, or a URL. Without it, the "
-            "server of that name is tested.",
-            max_length=MAX_SERVER_TEXT,
-        ),
-    ] = ""
-    name: Name = ""
+async def check_editing(call: Call, operation: str) -> None:
+    """Refuse whoever may not change what the hub runs."""
+    check_switch(call)
+    await check_present(call, operation)
 
 
-class AddServer(Confirmed, frozen=True, kw_only=True):
-    """The description of a server, and who may use it."""
-
-    text: Annotated[
-        str,
-        describe(
-            "What describes it: JSON with `mcpServers`, a command line, or a URL.",
-            min_length=1,
-            max_length=MAX_SERVER_TEXT,
-        ),
-    ]
-    name: Name = ""
-    everyone: Annotated[bool, describe("Let every account use it.")] = False
-    per_user: Annotated[bool, describe("Keep a separate connection for each person.")] = False
+def check_switch(call: Call) -> None:
+    """Refuse to change the settings file over the network where that is switched off."""
+    on = settings(call).loaded.settings.gateway.edit_from_web
+    if call.caller.account is not None and not on:
+        raise e.CapabilityDenied(OFF)
 
 
-class RemoveServer(Confirmed, frozen=True, kw_only=True):
-    """Which server."""
-
-    namespace: Annotated[str, describe("The server, by its namespace or its name.", max_length=64)]
-
-
-class SetServer(Confirmed, frozen=True, kw_only=True):
-    """Which server, and what is to be different; what is left out stays."""
-
-    namespace: Annotated[str, describe("The server, by its namespace.", max_length=64)]
-    everyone: Annotated[bool, describe("Let every account use it.")] | None = None
-    trusted: Annotated[bool, describe("List changed and new tools without review.")] | None = None
-    enabled: Annotated[bool, describe("Whether it is used; if not, it is kept.")] | None = None
+def settings(call: Call) -> Reloading:
+    """The part that reads and writes the settings file."""
+    assert call.services.reloading is not None  # noqa: S101 - see `needs`
+    return call.services.reloading
 
 
-class ServerSettings(Struct, frozen=True, kw_only=True):
-    """What can be changed of a server while the hub runs."""
-
-    namespace: str
-    everyone: bool
-    trusted: bool
-    enabled: bool
-
-
-class RestartServer(Arguments, frozen=True, kw_only=True):
-    """Which server."""
-
-    namespace: Annotated[str, describe("The server, by its namespace.", max_length=64)]
+editor = operator.with_(needs=("fleet", "reloading"), limits=OWN_GUESSES, present=check_editing)
 
 
 class Testing(Struct, frozen=True):
@@ -141,6 +90,44 @@ class TestedServer(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
+@editor.acts(
+    "folkmoot/server_test",
+    post(
+        "/v1/server-tests",
+        "testServer",
+        "Test a server",
+        example={"text": "uvx mcp-server-time", "name": "time"},
+    ),
+    secret=("text",),
+    errors=(e.BackendUnknown, e.CommandInvalid),
+    progress=Testing,
+    audit=AuditSpec("backend.tested", by_service=True),
+    commands=("backends test",),
+)
+async def try_server(
+    call: Call,
+    *,
+    text: Annotated[
+        str,
+        describe(
+            "What describes it: JSON with `mcpServers`, a command line, or a URL. Without it, the "
+            "server of that name is tested.",
+            max_length=MAX_SERVER_TEXT,
+        ),
+    ] = "",
+    name: Name = "",
+) -> TestedServer:
+    """Connect to a server once, and show what it offers. Nothing is saved. Over the network it
+    needs https, and your passkey or a token once more.
+    """
+    loaded = settings(call).loaded
+    if not text.strip():
+        return TestedServer(tried=await test(call, find(loaded, name)), notes=[])
+    wanted = described(text, name)
+    spec = wanted.checked(folder_of(loaded))
+    return TestedServer(tried=await test(call, spec), notes=wanted.notes)
+
+
 class AddedServer(Struct, frozen=True, kw_only=True):
     """A server that was tested, saved and started."""
 
@@ -151,37 +138,42 @@ class AddedServer(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class RemovedServer(Struct, frozen=True, kw_only=True):
-    """A server that is gone; the accepted versions of its tools are kept."""
-
-    namespace: str
-    file: str
-
-
-class RestartedServer(Struct, frozen=True):
-    """A server that is being reached anew."""
-
-    namespace: str
-
-
-async def test_server(call: Call[TestServer]) -> TestedServer:
-    """Reach a server once, and show what it offers; nothing is saved."""
-    await check_editing(call, "folkmoot/server_test")
-    given, loaded = call.arguments, settings(call).loaded
-    if not given.text.strip():
-        return TestedServer(tried=await test(call, find(loaded, given.name)), notes=[])
-    wanted = described(given.text, given.name)
-    spec = wanted.checked(folder_of(loaded))
-    return TestedServer(tried=await test(call, spec), notes=wanted.notes)
-
-
-async def add_server(call: Call[AddServer]) -> AddedServer:
-    """Test a server, save it and start it."""
-    await check_editing(call, "folkmoot/server_add")
-    given, editing = call.arguments, settings(call)
-    wanted = described(given.text, given.name)
+@editor.acts(
+    "folkmoot/server_add",
+    post(
+        PATH,
+        "addServer",
+        "Add a server",
+        status=201,
+        example={"text": "uvx mcp-server-time", "name": "time"},
+    ),
+    secret=("text",),
+    errors=(e.CommandInvalid,),
+    progress=Testing,
+    audit=AuditSpec("backend.added", by_service=True),
+    commands=("backends add",),
+)
+async def add_server(
+    call: Call,
+    text: Annotated[
+        str,
+        describe(
+            "What describes it: JSON with `mcpServers`, a command line, or a URL.",
+            min_length=1,
+            max_length=MAX_SERVER_TEXT,
+        ),
+    ],
+    *,
+    name: Name = "",
+    everyone: Annotated[bool, "Let every account use it."] = False,
+    per_user: Annotated[bool, "Keep a separate connection for each person."] = False,
+) -> AddedServer:
+    """Test a server, save it in the settings file and start it. Nothing is saved if it cannot be
+    reached. Over the network it needs https, and your passkey or a token once more.
+    """
+    editing, wanted = settings(call), described(text, name)
     loaded = editing.loaded
-    spec = wanted.checked(folder_of(loaded), everyone=given.everyone, per_user=given.per_user)
+    spec = wanted.checked(folder_of(loaded), everyone=everyone, per_user=per_user)
     for other in loaded.gateway.backends.values():
         if wanted.name in (other.name, other.namespace):
             raise e.CommandInvalid(f"A server {wanted.name} already exists. Choose another name.")
@@ -197,25 +189,69 @@ async def add_server(call: Call[AddServer]) -> AddedServer:
     return AddedServer(namespace=spec.namespace, file=file, tried=found, notes=wanted.notes)
 
 
-async def remove_server(call: Call[RemoveServer]) -> RemovedServer:
-    """Take a server out of the settings file; what it had open ends."""
-    await check_editing(call, "folkmoot/server_remove")
+class RemovedServer(Struct, frozen=True, kw_only=True):
+    """A server that is gone; the accepted versions of its tools are kept."""
+
+    namespace: str
+    file: str
+
+
+@editor.destroys(
+    "folkmoot/server_remove",
+    delete(PATH + "/{namespace}", "removeServer", "Remove a server"),
+    errors=(e.BackendUnknown, e.CommandInvalid),
+    audit=AuditSpec("backend.removed", by_service=True),
+    commands=("backends remove",),
+)
+async def remove_server(
+    call: Call,
+    namespace: Annotated[str, describe("The server, by its namespace or its name.", max_length=64)],
+) -> RemovedServer:
+    """Remove a server from the settings file. Over the network it needs https, and your passkey or
+    a token once more.
+    """
     editing = settings(call)
     loaded = editing.loaded
-    spec = find(loaded, call.arguments.namespace)
+    spec = find(loaded, namespace)
     check_in_file(loaded, spec)
     await edited(editing, partial(without_backend, name=spec.name))
     await leave_line(call.services, call.caller, "backend.removed", spec.namespace)
     return RemovedServer(namespace=spec.namespace, file=str(loaded.file))
 
 
-async def set_server(call: Call[SetServer]) -> ServerSettings:
-    """Open a server to everyone, trust it, switch it off, or none of these any more."""
-    await check_editing(call, "folkmoot/server_set")
-    given, editing = call.arguments, settings(call)
-    spec = find(editing.loaded, given.namespace)
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """What can be changed of a server while the hub runs."""
+
+    namespace: str
+    everyone: bool
+    trusted: bool
+    enabled: bool
+
+
+@editor.changes(
+    "folkmoot/server_set",
+    patch(
+        PATH + "/{namespace}", "setServer", "Change a server's settings", example={"everyone": True}
+    ),
+    errors=(e.BackendUnknown, e.CommandInvalid),
+    audit=AuditSpec("backend.set", by_service=True),
+    commands=Absent("The console asks for it; in a terminal one edits the settings file."),
+)
+async def set_server(
+    call: Call,
+    namespace: Namespace,
+    *,
+    everyone: Annotated[bool, "Let every account use it."] | None = None,
+    trusted: Annotated[bool, "List changed and new tools without review."] | None = None,
+    enabled: Annotated[bool, "Whether it is used; if not, it is kept."] | None = None,
+) -> ServerSettings:
+    """Open a server to everyone, list its new tools without review, or switch it off, in the
+    settings file. Over the network it needs https, and your passkey or a token once more.
+    """
+    editing = settings(call)
+    spec = find(editing.loaded, namespace)
     check_in_file(editing.loaded, spec)
-    wanted = {"everyone": given.everyone, "trusted": given.trusted, "enabled": given.enabled}
+    wanted = {"everyone": everyone, "trusted": trusted, "enabled": enabled}
     new = {key: value for key, value in wanted.items() if value is not None}
 
     def change(text: str) -> str:
@@ -226,30 +262,29 @@ async def set_server(call: Call[SetServer]) -> ServerSettings:
     await edited(editing, change)
     told = ", ".join(f"{key} {'on' if value else 'off'}" for key, value in new.items())
     await leave_line(call.services, call.caller, "backend.set", spec.namespace, told)
-    spec = find(editing.loaded, spec.name)
-    return view_of(ServerSettings, spec)
+    return view_of(ServerSettings, find(editing.loaded, spec.name))
 
 
-async def restart_server(call: Call[RestartServer]) -> RestartedServer:
-    """Reach a server anew."""
-    await call.services.fleet.restart(call.arguments.namespace)
-    return RestartedServer(call.arguments.namespace)
+class RestartedServer(Struct, frozen=True):
+    """A server that is being reached anew."""
+
+    namespace: str
 
 
-async def check_editing(call: Call[Any], operation: str) -> None:
-    """Refuse whoever may not change what the hub runs."""
-    check_switch(call)
-    await check_present(call, operation)
+@operator.changes(
+    "folkmoot/server_restart",
+    post(PATH + "/{namespace}/restart", "restartServer", "Restart a server"),
+    errors=(e.BackendUnknown,),
+    audit=AuditSpec("backend.restarted", "namespace"),
+    commands=Absent("The console and programs ask for it; the hub tries again by itself."),
+)
+async def restart_server(call: Call, namespace: Namespace) -> RestartedServer:
+    """Connect to a server anew: its program is started again, and secrets are read again."""
+    await call.services.fleet.restart(namespace)
+    return RestartedServer(namespace)
 
 
-def check_switch(call: Call[Any]) -> None:
-    """Refuse to change the settings file over the network where that is switched off."""
-    on = settings(call).loaded.settings.gateway.edit_from_web
-    if call.caller.account is not None and not on:
-        raise e.CapabilityDenied(OFF)
-
-
-async def test(call: Call[Any], spec: BackendSpec) -> Tried:
+async def test(call: Call, spec: BackendSpec) -> Tried:
     """Reach a server once; that it was tried is in the audit log, whatever comes of it."""
 
     def tell(step: str) -> None:
@@ -278,12 +313,6 @@ async def edited(
         raise e.CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
 
 
-def settings(call: Call[Any]) -> Reloading:
-    """The part that reads and writes the settings file."""
-    assert call.services.reloading is not None  # noqa: S101 - see `needs`
-    return call.services.reloading
-
-
 def find(loaded: Loaded, name: str) -> BackendSpec:
     """A server of the settings, by its name or its namespace."""
     for spec in loaded.gateway.backends.values():
@@ -304,114 +333,3 @@ def check_in_file(loaded: Loaded, spec: BackendSpec) -> None:
 def folder_of(loaded: Loaded) -> Path:
     """What relative paths in the settings file are relative to."""
     return Path(loaded.place or "config.toml").absolute().parent
-
-
-SERVER_EDITS = (
-    operated(
-        name="folkmoot/server_test",
-        description="Connect to a server once, and show what it offers. Nothing is saved. Over the "
-        "network it needs https, and your passkey or a token once more.",
-        handler=test_server,
-        secret=("text", *SECRET),
-        effect="acts",
-        limits=OWN_GUESSES,
-        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
-        progress=Testing,
-        needs=("fleet", "reloading"),
-        audit=AuditSpec("backend.tested", by_service=True),
-        routes=(
-            Route(
-                "POST",
-                "/v1/server-tests",
-                "testServer",
-                "Test a server",
-                headers=PRESENT,
-                example={"text": "uvx mcp-server-time", "name": "time"},
-            ),
-        ),
-        commands=("backends test",),
-    ),
-    operated(
-        name="folkmoot/server_add",
-        description="Test a server, save it in the settings file and start it. Nothing is saved if "
-        "it cannot be reached. Over the network it needs https, and your passkey or a token once "
-        "more.",
-        handler=add_server,
-        secret=("text", *SECRET),
-        effect="acts",
-        limits=OWN_GUESSES,
-        errors=(e.CommandInvalid, *ERRORS),
-        progress=Testing,
-        needs=("fleet", "reloading"),
-        audit=AuditSpec("backend.added", by_service=True),
-        routes=(
-            Route(
-                "POST",
-                "/v1/servers",
-                "addServer",
-                "Add a server",
-                status=201,
-                headers=PRESENT,
-                example={"text": "uvx mcp-server-time", "name": "time"},
-            ),
-        ),
-        commands=("backends add",),
-    ),
-    operated(
-        name="folkmoot/server_remove",
-        description="Remove a server from the settings file. Over the network it needs https, and "
-        "your passkey or a token once more.",
-        handler=remove_server,
-        secret=SECRET,
-        limits=OWN_GUESSES,
-        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
-        needs=("fleet", "reloading"),
-        audit=AuditSpec("backend.removed", by_service=True),
-        routes=(
-            Route(
-                "DELETE",
-                "/v1/servers/{namespace}",
-                "removeServer",
-                "Remove a server",
-                headers=PRESENT,
-            ),
-        ),
-        commands=("backends remove",),
-    ),
-    operated(
-        name="folkmoot/server_set",
-        description="Open a server to everyone, list its new tools without review, or switch it "
-        "off, in the settings file. Over the network it needs https, and your passkey or a token "
-        "once more.",
-        handler=set_server,
-        secret=SECRET,
-        limits=OWN_GUESSES,
-        errors=(e.BackendUnknown, e.CommandInvalid, *ERRORS),
-        needs=("fleet", "reloading"),
-        audit=AuditSpec("backend.set", by_service=True),
-        routes=(
-            Route(
-                "PATCH",
-                "/v1/servers/{namespace}",
-                "setServer",
-                "Change a server's settings",
-                headers=PRESENT,
-                example={"everyone": True},
-            ),
-        ),
-        commands=Absent("The console asks for it; in a terminal one edits the settings file."),
-    ),
-    operated(
-        name="folkmoot/server_restart",
-        description="Connect to a server anew: its program is started again, and secrets are read "
-        "again.",
-        handler=restart_server,
-        errors=(e.BackendUnknown,),
-        needs=("fleet",),
-        audit=AuditSpec("backend.restarted", "namespace"),
-        routes=(
-            Route("POST", "/v1/servers/{namespace}/restart", "restartServer", "Restart a server"),
-        ),
-        commands=Absent("The console and programs ask for it; the hub tries again by itself."),
-    ),
-)

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.operations.declare import delete, get, patch, post
 from folkmoot.operations.operator.hub import ShownSettings
-from folkmoot.operations.operator.presence import ERRORS, PRESENT, SECRET, Confirmed
-from folkmoot.operations.operator.server_edits import check_editing, edited
+from folkmoot.operations.operator.server_edits import edited
+from folkmoot.operations.operator.server_edits import editor as server_editor
 from folkmoot.operations.operator.server_edits import settings as following
-from folkmoot.operations.rate_limits import OWN_GUESSES
+from folkmoot.operations.operator.servers import operator
 from folkmoot.operations.records import leave_line
-from folkmoot.operations.row import Absent, AuditSpec, Nothing, Route, describe, operated
+from folkmoot.operations.row import Absent, AuditSpec, describe
 from folkmoot.settings.editing import read, with_rule, with_value, without_rule, write
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ RULES_FILE: Final = "rules.toml"
 TAPES: Final = "tapes"
 MAX_DAYS: Final = 36_500
 IN_THE_FILE: Final = Absent("The console has it; in a terminal one edits the file.")
+OWN: Final = frozenset({"name", "when", "action", "use", "options"})
+"""Members of a rule that are told by themselves; the others are its options."""
+RuleName = Annotated[str, describe("The name of the rule.", min_length=1, max_length=100)]
+
+editor = server_editor.with_(
+    needs=("reloading", "settings", "interception"),
+    errors=(e.CommandInvalid,),
+    commands=IN_THE_FILE,
+)
 
 
 class Interception(Protocol):
@@ -39,101 +49,45 @@ class Interception(Protocol):
     rules: Rules | None
 
 
-class ChangeSettings(Confirmed, frozen=True, kw_only=True):
-    """What is to be different; what is left out stays."""
-
-    registration: (
-        Annotated[
-            Literal["auto", "open", "invite", "closed"],
-            describe(
-                "Who can register: everyone, people with an invitation, or with one from an "
-                "operator."
-            ),
-        ]
-        | None
-    ) = None
-    record: Annotated[bool, describe("Whether what is said at /mcp is recorded.")] | None = None
-    keep_mail_days: (
-        Annotated[int, describe("Days after which mail is deleted; 0 keeps it.", ge=0, le=MAX_DAYS)]
-        | None
-    ) = None
-    new_tools: (
-        Annotated[
-            Literal["hold", "list"],
-            describe("Whether tools that a server adds wait for review, or are listed at once."),
-        ]
-        | None
-    ) = None
-    audit_arguments: (
-        Annotated[
-            Literal["hash", "record", "none"],
-            describe("What the audit log has of a call's arguments."),
-        ]
-        | None
-    ) = None
-
-
-PATHS: Final = {
-    "registration": "registration",
-    "record": "record.enabled",
-    "keep_mail_days": "mail.keep_days",
-    "new_tools": "gateway.new_tools",
-    "audit_arguments": "gateway.audit_arguments",
-}
-"""The setting of each argument."""
-
-
-class RuleView(Struct, frozen=True, kw_only=True):
-    """A rule, as its file has it."""
-
-    name: str
-    when: dict[str, Any]
-    """What it is about: all of this."""
-    action: str
-    """What it does, or the interceptor that it uses."""
-    options: dict[str, Any]
-
-
-class RuleList(Struct, frozen=True):
-    """The rules in their order, and their file; none where the hub has none."""
-
-    file: str | None
-    rules: list[RuleView]
-
-
-RuleName = Annotated[str, describe("The name of the rule.", min_length=1, max_length=100)]
-
-
-class AddRule(Confirmed, frozen=True, kw_only=True):
-    """A rule about calls of tools."""
-
-    rule: RuleName
-    action: Annotated[
-        Literal["block", "hold", "delay"],
-        describe("Refuse the call, hold it until an operator decides, or have it wait."),
+@editor.changes(
+    "folkmoot/change_settings",
+    patch("/v1/settings", "changeSettings", "Change settings", example={"registration": "invite"}),
+    audit=AuditSpec("settings.changed", by_service=True),
+)
+async def change_settings(
+    call: Call,
+    *,
+    registration: Annotated[
+        Literal["auto", "open", "invite", "closed"],
+        "Who can register: everyone, people with an invitation, or with one from an operator.",
     ]
-    tool: Annotated[str, describe("Which tools; `*` stands for anything.", max_length=256)] = "*"
-    caller: Annotated[str, describe("Only calls of this handle.", max_length=64)] = ""
-    group: Annotated[str, describe("Only calls of this group.", max_length=64)] = ""
-    reason: Annotated[str, describe("What the caller, or who decides, reads.", max_length=1000)] = (
-        ""
-    )
-    seconds: Annotated[float, describe("How long calls are delayed.", ge=0, le=60)] = field(
-        default=1.0
-    )
-
-
-class RemoveRule(Confirmed, frozen=True, kw_only=True):
-    """Which rule."""
-
-    rule: RuleName
-
-
-async def change_settings(call: Call[ChangeSettings]) -> ShownSettings:
-    """Change settings in their file, and go by them at once."""
-    await check_editing(call, "folkmoot/change_settings")
-    given = {name: getattr(call.arguments, name) for name in PATHS}
-    new = {PATHS[name]: value for name, value in given.items() if value is not None}
+    | None = None,
+    record: Annotated[bool, "Whether what is said at /mcp is recorded."] | None = None,
+    keep_mail_days: Annotated[
+        int, describe("Days after which mail is deleted; 0 keeps it.", ge=0, le=MAX_DAYS)
+    ]
+    | None = None,
+    new_tools: Annotated[
+        Literal["hold", "list"],
+        "Whether tools that a server adds wait for review, or are listed at once.",
+    ]
+    | None = None,
+    audit_arguments: Annotated[
+        Literal["hash", "record", "none"], "What the audit log has of a call's arguments."
+    ]
+    | None = None,
+) -> ShownSettings:
+    """Change settings that are followed while the hub runs, in the settings file. Over the network
+    it needs https, and your passkey or a token once more.
+    """
+    given: dict[str, Any] = {
+        "registration": registration,
+        "record.enabled": record,
+        "mail.keep_days": keep_mail_days,
+        "gateway.new_tools": new_tools,
+        "gateway.audit_arguments": audit_arguments,
+    }
+    new = {path: value for path, value in given.items() if value is not None}
     follower, folder = following(call), call.services.data_folder
     for path in new:
         origin = follower.loaded.origins[path]
@@ -154,8 +108,93 @@ async def change_settings(call: Call[ChangeSettings]) -> ShownSettings:
     return call.services.settings()
 
 
-async def rules(call: Call[Nothing]) -> RuleList:
-    """The rules as the hub goes by them."""
+class RuleView(Struct, frozen=True, kw_only=True):
+    """A rule, as its file has it."""
+
+    name: str
+    when: dict[str, Any]
+    """What it is about: all of this."""
+    action: str
+    """What it does, or the interceptor that it uses."""
+    options: dict[str, Any]
+
+
+class RuleList(Struct, frozen=True):
+    """The rules in their order, and their file; none where the hub has none."""
+
+    file: str | None
+    rules: list[RuleView]
+
+
+@operator.reads(
+    "folkmoot/rules",
+    get("/v1/rules", "listRules", "List the rules"),
+    needs=("interception",),
+    commands=IN_THE_FILE,
+)
+async def rules(call: Call) -> RuleList:
+    """List the rules that block, hold or change messages."""
+    return listed(call.services.interception.rules)
+
+
+@editor.adds(
+    "folkmoot/add_rule",
+    post(
+        "/v1/rules",
+        "addRule",
+        "Add a rule",
+        status=201,
+        example={"rule": "No deletions", "action": "hold", "tool": "files:delete_*"},
+    ),
+    audit=AuditSpec("rule.added", "rule"),
+)
+async def add_rule(
+    call: Call,
+    rule: RuleName,
+    action: Annotated[
+        Literal["block", "hold", "delay"],
+        "Refuse the call, hold it until an operator decides, or have it wait.",
+    ],
+    *,
+    tool: Annotated[str, describe("Which tools; `*` stands for anything.", max_length=256)] = "*",
+    caller: Annotated[str, describe("Only calls of this handle.", max_length=64)] = "",
+    group: Annotated[str, describe("Only calls of this group.", max_length=64)] = "",
+    reason: Annotated[
+        str, describe("What the caller, or who decides, reads.", max_length=1000)
+    ] = "",
+    seconds: Annotated[float, describe("How long calls are delayed.", ge=0, le=60)] = 1.0,
+) -> RuleList:
+    """Add a rule about calls of tools, in the file of rules. Over the network it needs https, and
+    your passkey or a token once more.
+    """
+    who = {"caller": caller.lower().removeprefix("@"), "group": group}
+    options: dict[str, Any] = {"seconds": seconds} if action == "delay" else {}
+    if reason and action != "delay":
+        options = {"message" if action == "block" else "reason": reason}
+    table = {
+        "name": rule,
+        "when": {"tool": tool, **{key: name for key, name in who.items() if name}},
+        "action": action,
+        **options,
+    }
+    await rewrite(call, lambda text: with_rule(text, table))
+    return listed(call.services.interception.rules)
+
+
+@editor.destroys(
+    "folkmoot/remove_rule",
+    delete("/v1/rules/{rule}", "removeRule", "Remove a rule"),
+    audit=AuditSpec("rule.removed", "rule"),
+)
+async def remove_rule(call: Call, rule: RuleName) -> RuleList:
+    """Remove a rule from the file of rules. Over the network it needs https, and your passkey or a
+    token once more.
+    """
+    found = listed(call.services.interception.rules).rules
+    places = [place for place, each in enumerate(found) if each.name == rule]
+    if not places:
+        raise e.CommandInvalid("There is no rule of that name.")
+    await rewrite(call, lambda text: without_rule(text, places[0]))
     return listed(call.services.interception.rules)
 
 
@@ -177,39 +216,7 @@ def listed(found: Rules | None) -> RuleList:
     return RuleList(str(found.path), views)
 
 
-OWN: Final = frozenset({"name", "when", "action", "use", "options"})
-
-
-async def add_rule(call: Call[AddRule]) -> RuleList:
-    """Add a rule behind the others, and go by it at once."""
-    await check_editing(call, "folkmoot/add_rule")
-    given = call.arguments
-    who = {"caller": given.caller.lower().removeprefix("@"), "group": given.group}
-    options: dict[str, Any] = {"seconds": given.seconds} if given.action == "delay" else {}
-    if given.reason and given.action != "delay":
-        options = {"message" if given.action == "block" else "reason": given.reason}
-    rule = {
-        "name": given.rule,
-        "when": {"tool": given.tool, **{key: name for key, name in who.items() if name}},
-        "action": given.action,
-        **options,
-    }
-    await rewrite(call, lambda text: with_rule(text, rule))
-    return listed(call.services.interception.rules)
-
-
-async def remove_rule(call: Call[RemoveRule]) -> RuleList:
-    """Remove a rule from the file."""
-    await check_editing(call, "folkmoot/remove_rule")
-    found = listed(call.services.interception.rules).rules
-    places = [place for place, rule in enumerate(found) if rule.name == call.arguments.rule]
-    if not places:
-        raise e.CommandInvalid("There is no rule of that name.")
-    await rewrite(call, lambda text: without_rule(text, places[0]))
-    return listed(call.services.interception.rules)
-
-
-async def rewrite(call: Call[Any], change: Callable[[str], str]) -> None:
+async def rewrite(call: Call, change: Callable[[str], str]) -> None:
     """Change the file of rules, and go by it; what is wrong with it changes nothing."""
     present = call.services.interception.rules
     file = present.path if present else Path(call.services.data_folder or ".") / RULES_FILE
@@ -228,72 +235,3 @@ async def rewrite(call: Call[Any], change: Callable[[str], str]) -> None:
             raise
     except (e.RulesInvalid, e.SettingsUnwritable) as error:
         raise e.CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
-
-
-NEEDS: Final = ("reloading", "settings", "interception")
-COMMON: Final[dict[str, Any]] = {
-    "secret": SECRET,
-    "limits": OWN_GUESSES,
-    "errors": (e.CommandInvalid, *ERRORS),
-    "needs": NEEDS,
-    "commands": IN_THE_FILE,
-}
-
-SETTINGS_EDITS = (
-    operated(
-        name="folkmoot/change_settings",
-        description="Change settings that are followed while the hub runs, in the settings file. "
-        "Over the network it needs https, and your passkey or a token once more.",
-        handler=change_settings,
-        audit=AuditSpec("settings.changed", by_service=True),
-        routes=(
-            Route(
-                "PATCH",
-                "/v1/settings",
-                "changeSettings",
-                "Change settings",
-                headers=PRESENT,
-                example={"registration": "invite"},
-            ),
-        ),
-        **COMMON,
-    ),
-    operated(
-        name="folkmoot/rules",
-        description="List the rules that block, hold or change messages.",
-        handler=rules,
-        needs=("interception",),
-        routes=(Route("GET", "/v1/rules", "listRules", "List the rules"),),
-        commands=IN_THE_FILE,
-    ),
-    operated(
-        name="folkmoot/add_rule",
-        description="Add a rule about calls of tools, in the file of rules. Over the network it "
-        "needs https, and your passkey or a token once more.",
-        handler=add_rule,
-        audit=AuditSpec("rule.added", "rule"),
-        routes=(
-            Route(
-                "POST",
-                "/v1/rules",
-                "addRule",
-                "Add a rule",
-                status=201,
-                headers=PRESENT,
-                example={"rule": "No deletions", "action": "hold", "tool": "files:delete_*"},
-            ),
-        ),
-        **COMMON,
-    ),
-    operated(
-        name="folkmoot/remove_rule",
-        description="Remove a rule from the file of rules. Over the network it needs https, and "
-        "your passkey or a token once more.",
-        handler=remove_rule,
-        audit=AuditSpec("rule.removed", "rule"),
-        routes=(
-            Route("DELETE", "/v1/rules/{rule}", "removeRule", "Remove a rule", headers=PRESENT),
-        ),
-        **COMMON,
-    ),
-)

@@ -1,6 +1,6 @@
-"""The operations of rooms, each module with its structs, handlers and rows.
+"""The operations of rooms, each module with its structs and declared functions.
 
-`membership` lists, makes, joins and leaves rooms, and `settings` changes them; `messages` and
-`calls` are the tools of models in a room, `history` has what programs read and post, whole and as
-stored; `proposals` makes proposals and decides them, `rights` grants and revokes.
+`membership` lists, makes, joins and leaves rooms, and `settings` shows and changes them; `messages`
+and `calls` are for talking and calling tools in a room; `proposals` makes proposals and decides
+them, `invitations` asks people in, `rights` grants and revokes.
 """

@@ -9,7 +9,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.operations.call import Call, wait_unless_left
+from folkmoot.operations.call import wait_unless_left
+from folkmoot.operations.declare import Topic, get
 from folkmoot.operations.limits import (
     MAX_READ_SECONDS,
     MAX_ROOM_TOOL_NAME,
@@ -17,48 +18,20 @@ from folkmoot.operations.limits import (
     ROOM_TOOLS_SECONDS,
 )
 from folkmoot.operations.rooms.messages import RoomName
-from folkmoot.operations.rooms.proposals import Propose, propose
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Operation,
-    Route,
-    describe,
-)
+from folkmoot.operations.rooms.proposals import propose
+from folkmoot.operations.row import Absent, describe
 from folkmoot.operations.servers import ToolProgress, progress_of
 
 if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
     from folkmoot.rooms import Requester
 
 
 ANSWER_FAILED = -32000
 """The JSON-RPC code of an answer that says in words why it failed."""
 
-ROOM_ROUTE: Final = "`room/post` sends any message of a room."
-
-
-class Tools(Arguments, frozen=True, kw_only=True):
-    """Whose tools."""
-
-    room: RoomName
-    to: (
-        Annotated[
-            str,
-            describe(
-                "Only the tools of this participant. If omitted, those of everyone who is "
-                "connected to the room to serve tools, such as agents and servers."
-            ),
-        ]
-        | None
-    ) = None
-    wait: Annotated[
-        int,
-        describe(
-            "Seconds to wait for the participants to answer. Default 5, max 55.",
-            ge=0,
-            le=MAX_READ_SECONDS,
-        ),
-    ] = ROOM_TOOLS_SECONDS
+ROOM_ROUTE: Final = Absent("`room/post` sends any message of a room.")
+calls = Topic(scope="rooms")
 
 
 class OfferedTools(Struct, frozen=True, kw_only=True):
@@ -71,54 +44,60 @@ class OfferedTools(Struct, frozen=True, kw_only=True):
     not_asked: int | UnsetType = UNSET
 
 
-async def tools(call: Call[Tools]) -> OfferedTools:
-    """The tools that the participants of a room offer."""
-    given = call.arguments
-    listing = requester(call, given.room).tools(given.to, given.wait)
-    offers = await wait_unless_left(call.caller, listing)
+@calls.reads(
+    "room/tools",
+    get(
+        "/v1/rooms/{room}/tools",
+        "listRoomTools",
+        "List the tools of participants",
+        "Everyone who serves tools is asked; the room's history has nothing of it.",
+        answer="The tools, each with whose it is.",
+    ),
+    who="guest",
+    reaches_others=True,
+    others_words=("tools",),
+    waits="wait",
+    commands=("room tools",),
+)
+async def tools(
+    call: Call,
+    room: RoomName,
+    *,
+    to: Annotated[
+        str,
+        "Only the tools of this participant. If omitted, those of everyone who is connected to the "
+        "room to serve tools, such as agents and servers.",
+    ]
+    | None = None,
+    wait: Annotated[
+        int,
+        describe(
+            "Seconds to wait for the participants to answer. Default 5, max 55.",
+            ge=0,
+            le=MAX_READ_SECONDS,
+        ),
+    ] = ROOM_TOOLS_SECONDS,
+) -> OfferedTools:
+    """List the tools that the participants of a room offer. Each says in to whose it is; call it
+    with room_call. Participants that do not answer in time are named in unanswered.
+    """
+    offers = await wait_unless_left(call.caller, requester(call, room).tools(to, wait))
+    if offers is None:
+        return OfferedTools(room=room, tools=[])
     found: list[dict[str, Any]] = []
     size = 0
-    for offer in offers.tools if offers is not None else ():
+    for offer in offers.tools:
         size += len(msgspec.json.encode(offer.definition))
         if found and size > MAX_ROOM_TOOLS_BYTES:
             break
         found.append({"to": offer.by, **offer.definition})
-    if offers is None:
-        return OfferedTools(room=given.room, tools=found)
     return OfferedTools(
-        room=given.room,
+        room=room,
         tools=found,
         unanswered=offers.unanswered,
         left_out=len(offers.tools) - len(found),
         not_asked=offers.not_asked,
     )
-
-
-class CallRoomTool(Arguments, frozen=True, kw_only=True):
-    """A participant's tool, and the arguments of the call."""
-
-    room: RoomName
-    tool: Annotated[str, describe("Name of the tool, as room_tools lists it")]
-    arguments: Annotated[dict[str, Any], describe("The arguments of the tool")] = msgspec.field(
-        default_factory=dict
-    )
-    to: (
-        Annotated[
-            str,
-            describe(
-                "Name of the participant whose tool it is. If omitted, the one participant that "
-                "offers it."
-            ),
-        ]
-        | None
-    ) = None
-    reason: Annotated[str, describe("Why; the others read it if the call is proposed")] | None = (
-        None
-    )
-    wait: Annotated[
-        int,
-        describe("Seconds to wait for the answer. Default 30, max 55.", ge=0, le=MAX_READ_SECONDS),
-    ] = 30
 
 
 class Called(Struct, frozen=True, kw_only=True):
@@ -136,31 +115,55 @@ class Called(Struct, frozen=True, kw_only=True):
     message: str | UnsetType = UNSET
 
 
-async def call_tool(call: Call[CallRoomTool]) -> Called:
-    """Call a tool, or propose the call where the caller may only do that."""
-    given = call.arguments
-    if not 1 <= len(given.tool) <= MAX_ROOM_TOOL_NAME:
+@calls.acts(
+    "room/call",
+    ROOM_ROUTE,
+    others_words=("result", "error"),
+    waits="wait",
+    progress=ToolProgress,
+    commands=("room call",),
+)
+async def call_tool(
+    call: Call,
+    room: RoomName,
+    tool: Annotated[str, "Name of the tool, as room_tools lists it"],
+    *,
+    arguments: Annotated[dict[str, Any], "The arguments of the tool"] = {},  # noqa: B006 - nothing changes it
+    to: Annotated[
+        str,
+        "Name of the participant whose tool it is. If omitted, the one participant that offers it.",
+    ]
+    | None = None,
+    reason: Annotated[str, "Why; the others read it if the call is proposed"] | None = None,
+    wait: Annotated[
+        int,
+        describe("Seconds to wait for the answer. Default 30, max 55.", ge=0, le=MAX_READ_SECONDS),
+    ] = 30,
+) -> Called:
+    """Call a tool of a participant in a room, and return its answer. If you may not call it
+    yourself but may propose it, the call is proposed instead, and state is proposed: someone who
+    may can then approve or reject it. If you cancel, the call is cancelled at the participant.
+    """
+    if not 1 <= len(tool) <= MAX_ROOM_TOOL_NAME:
         raise e.ArgumentInvalid(
             f"tool must have 1 to {MAX_ROOM_TOOL_NAME:,} characters.", field="tool"
         )
-    asking = requester(call, given.room)
-    to = given.to if given.to is not None else await asking.offering(given.tool, ROOM_TOOLS_SECONDS)
-    params = {"name": given.tool, "arguments": given.arguments}
+    asking = requester(call, room)
+    to = to if to is not None else await asking.offering(tool, ROOM_TOOLS_SECONDS)
+    params = {"name": tool, "arguments": arguments}
     follows = call.caller.progress is not None
     try:
         sent = await asking.send(to, TOOLS_CALL, params, progress=follows)
     except e.ProposalRequired:
-        return await proposed(call, to, params)
+        return await proposed(call, room, to, params, reason)
     tell = (lambda params: call.progress(progress_of(params))) if follows else None
     answers: dict[str, dict[str, Any]] = {}
     try:
-        answers = (
-            await wait_unless_left(call.caller, asking.answers([sent], given.wait, tell)) or {}
-        )
+        answers = await wait_unless_left(call.caller, asking.answers([sent], wait, tell)) or {}
     finally:
         if not answers and call.caller.leaving.is_set() and not call.caller.hub_stops:
             await asking.cancel([sent])
-    told: dict[str, Any] = {"room": given.room, "to": to, "request": sent.id, "seq": sent.seq}
+    told: dict[str, Any] = {"room": room, "to": to, "request": sent.id, "seq": sent.seq}
     answer = answers.get(sent.id)
     if answer is None:
         message = (
@@ -173,13 +176,11 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
     return Called(**told, state="answered", result=answer.get("result"))
 
 
-async def proposed(call: Call[CallRoomTool], to: str, params: dict[str, Any]) -> Called:
+async def proposed(
+    call: Call, room: str, to: str, params: dict[str, Any], reason: str | None
+) -> Called:
     """Propose the call, for someone with the right to approve it."""
-    given = call.arguments
-    asked = Propose(room=given.room, method=TOOLS_CALL, params=params, to=to, reason=given.reason)
-    made = await propose(
-        Call(services=call.services, caller=call.caller, account=call.account, arguments=asked)
-    )
+    made = await propose(call, room, TOOLS_CALL, params=params, to=to, reason=reason)
     return Called(
         room=made.room,
         proposal=made.proposal,
@@ -187,24 +188,9 @@ async def proposed(call: Call[CallRoomTool], to: str, params: dict[str, Any]) ->
         seq=made.seq,
         expires_at=made.expires_at,
         state="proposed",
-        message=f"You may not call {given.tool} yourself, so the call was proposed. room_read with "
-        "this seq as after, and wait, shows who approves or rejects it, and the response.",
+        message=f"You may not call {params['name']} yourself, so the call was proposed. room_read "
+        "with this seq as after, and wait, shows who approves or rejects it, and the response.",
     )
-
-
-class RespondToRequest(Arguments, frozen=True, kw_only=True):
-    """The answer to a request."""
-
-    __exactly_one__ = ("text", "result", "error")
-
-    room: RoomName
-    request: Annotated[str, describe("The id of the request, from room_read")]
-    text: Annotated[str, describe("The answer as text")] | None = None
-    result: (
-        Annotated[dict[str, Any], describe("The answer as the result that its method has in MCP")]
-        | None
-    ) = None
-    error: Annotated[str, describe("Why it could not be done")] | None = None
 
 
 class Responded(Struct, frozen=True):
@@ -216,80 +202,41 @@ class Responded(Struct, frozen=True):
     seq: int
 
 
-async def respond(call: Call[RespondToRequest]) -> Responded:
-    """Answer a request that was made to the caller."""
-    given = call.arguments
+@calls.adds(
+    "room/respond",
+    ROOM_ROUTE,
+    reaches_others=True,
+    commands=Absent("Agents answer through the client library."),
+    exactly_one=("text", "result", "error"),
+)
+async def respond(
+    call: Call,
+    room: RoomName,
+    request: Annotated[str, "The id of the request, from room_read"],
+    *,
+    text: Annotated[str, "The answer as text"] | None = None,
+    result: Annotated[dict[str, Any], "The answer as the result that its method has in MCP"]
+    | None = None,
+    error: Annotated[str, "Why it could not be done"] | None = None,
+) -> Responded:
+    """Answer a request that someone in a room made to you, such as tools/call. room_read with kinds
+    set to request shows the requests; those with your name in to are for you.
+    """
     answers: list[dict[str, Any]] = []
-    if given.text is not None:
-        answers.append({"result": {"content": [{"type": "text", "text": given.text}]}})
-    if given.result is not None:
-        answers.append({"result": given.result})
-    if given.error is not None:
-        answers.append({"error": {"code": ANSWER_FAILED, "message": given.error}})
+    if text is not None:
+        answers.append({"result": {"content": [{"type": "text", "text": text}]}})
+    if result is not None:
+        answers.append({"result": result})
+    if error is not None:
+        answers.append({"error": {"code": ANSWER_FAILED, "message": error}})
     if len(answers) != 1:
         raise e.ArgumentInvalid("Give exactly one of text, result and error.", field="text")
-    stored = await requester(call, given.room).respond(given.request, answers[0])
-    return Responded(given.room, given.request, stored.id, stored.seq)
+    stored = await requester(call, room).respond(request, answers[0])
+    return Responded(room, request, stored.id, stored.seq)
 
 
-def requester(call: Call[Any], room: str) -> Requester:
+def requester(call: Call, room: str) -> Requester:
     """Requests in a room, by the caller."""
     from folkmoot.rooms.requests import Requester
 
     return Requester(call.services.rooms, call.visitor, room)
-
-
-CALLS = (
-    Operation(
-        name="room/tools",
-        description="List the tools that the participants of a room offer. Each says in to whose "
-        "it is; call it with room_call. Participants that do not answer in time are named in "
-        "unanswered.",
-        handler=tools,
-        scope="rooms",
-        who="guest",
-        effect="reads",
-        reaches_others=True,
-        others_words=("tools",),
-        waits="wait",
-        routes=(
-            Route(
-                "GET",
-                "/v1/rooms/{room}/tools",
-                id="listRoomTools",
-                summary="List the tools of participants",
-                description="Everyone who serves tools is asked; the room's history "
-                "has nothing of it.",
-                answer="The tools, each with whose it is.",
-            ),
-        ),
-        commands=("room tools",),
-    ),
-    Operation(
-        name="room/call",
-        description="Call a tool of a participant in a room, and return its answer. If you may "
-        "not call it yourself but may propose it, the call is proposed instead, and state is "
-        "proposed: someone who may can then approve or reject it. If you cancel, the call is "
-        "cancelled at the participant.",
-        handler=call_tool,
-        scope="rooms",
-        effect="acts",
-        others_words=("result", "error"),
-        waits="wait",
-        progress=ToolProgress,
-        routes=Absent(ROOM_ROUTE),
-        commands=("room call",),
-    ),
-    Operation(
-        name="room/respond",
-        description="Answer a request that someone in a room made to you, such as tools/call. "
-        "room_read with kinds set to request shows the requests; those with your name in to are "
-        "for you.",
-        handler=respond,
-        scope="rooms",
-        effect="adds",
-        reaches_others=True,
-        routes=Absent(ROOM_ROUTE),
-        commands=Absent("Agents answer through the client library."),
-    ),
-)

@@ -1,40 +1,33 @@
-"""Rooms for assistants without a WebSocket: finding, making, joining and leaving them, inviting."""
+"""Rooms for assistants without a WebSocket: finding, making, joining and leaving them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
 from folkmoot.core import errors as e
-from folkmoot.operations.invites import ROOM_INVITES
+from folkmoot.operations.declare import Topic, get, post
 from folkmoot.operations.limits import MAX_PATTERNS
-from folkmoot.operations.rooms import settings
-from folkmoot.operations.rooms.calls import CALLS
-from folkmoot.operations.rooms.messages import MESSAGES, RoomName
-from folkmoot.operations.rooms.proposals import PROPOSALS
-from folkmoot.operations.rooms.rights import RIGHTS
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Cursor,
-    Operation,
-    PageLimit,
-    describe,
+from folkmoot.operations.rooms.messages import RoomName, given
+from folkmoot.operations.rooms.settings import (
+    ACCESS_SAYS,
+    Backends,
+    Capabilities,
+    Grants,
+    PageCursor,
+    Policy,
 )
+from folkmoot.operations.row import Absent, Arguments, Cursor, PageLimit, describe, view_of
 from folkmoot.rooms.limits import MAX_BACKENDS
-from folkmoot.rooms.model import Access, RoomView
+from folkmoot.rooms.model import ROOM_PATTERN, Access, RoomPage, RoomView
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
 
-class ListRooms(Arguments, frozen=True, kw_only=True):
-    """A page of the list."""
-
-    limit: PageLimit = 100
-    cursor: Cursor | None = None
+rooms = Topic(scope="rooms")
 
 
 class ListedRoom(Struct, frozen=True):
@@ -59,13 +52,34 @@ class ListedRooms(Struct, frozen=True):
     next_cursor: str | None
 
 
-async def list_rooms(call: Call[ListRooms]) -> ListedRooms:
-    """The rooms the caller may know of."""
-    given = call.arguments
-    page = await call.services.rooms.list(call.visitor, limit=given.limit, cursor=given.cursor)
-    names = ListedRoom.__struct_fields__
-    rooms = [ListedRoom(*(getattr(view, name) for name in names)) for view in page.rooms]
-    return ListedRooms(rooms, page.next_cursor)
+@rooms.reads("room/list", who="guest", reaches_others=True, commands=("room list",))
+async def list_rooms(
+    call: Call, *, limit: PageLimit = 100, cursor: Cursor | None = None
+) -> ListedRooms:
+    """List the rooms you can see, by name: the open ones, those you are in (role), and those you
+    need an invitation for. A room is a shared stream where people, agents and tools talk.
+    """
+    page = await call.services.rooms.list(call.visitor, limit=limit, cursor=cursor)
+    return ListedRooms([view_of(ListedRoom, it) for it in page.rooms], page.next_cursor)
+
+
+@list_rooms.at(
+    get(
+        "/v1/rooms",
+        "listRooms",
+        "List the rooms you can see",
+        "Open rooms, invite-only rooms, and private ones you are in.",
+        answer="A page of rooms, by name.",
+    )
+)
+async def list_whole(
+    call: Call,
+    *,
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100,
+    cursor: PageCursor | None = None,
+) -> RoomPage:
+    """The same with all that is shown of each room."""
+    return await call.services.rooms.list(call.visitor, limit=limit, cursor=cursor)
 
 
 class PolicyArguments(Arguments, frozen=True, kw_only=True):
@@ -107,102 +121,126 @@ class PolicyArguments(Arguments, frozen=True, kw_only=True):
     ) = None
 
 
-class Create(Arguments, frozen=True, kw_only=True):
-    """A room to be made."""
-
-    name: Annotated[
-        str,
-        describe(
-            "Name of the room (1-64 lower-case letters, digits, dots, underscores and hyphens, "
-            "beginning with a letter or a digit)"
-        ),
-    ]
-    access: (
-        Annotated[
-            Literal["open", "invite", "private"],
-            describe(
-                "open: anyone can join; invite: anyone can see it, invited people can join; "
-                "private: only invited people can see it. Defaults to open."
-            ),
-        ]
-        | None
-    ) = None
-    durable: (
-        Annotated[bool, describe("If false, the history is kept in memory only. Default true.")]
-        | None
-    ) = None
-    capabilities: (
-        Annotated[
-            list[str],
-            describe(
-                "What every member may do here, as kind patterns such as chat.* or "
-                "mcp.request.tools/call:search. If omitted, members may chat and propose.",
-                max_length=MAX_PATTERNS,
-            ),
-        ]
-        | None
-    ) = None
-    grants: (
-        Annotated[
-            dict[str, list[str]],
-            describe(
-                "What single people may do in addition: handles, each with a list of kind "
-                "patterns. They are invited too."
-            ),
-        ]
-        | None
-    ) = None
-    policy: (
-        Annotated[
-            PolicyArguments,
-            describe("Rules of the room, where they differ from the hub's defaults"),
-        ]
-        | None
-    ) = None
-    backends: (
-        Annotated[
-            list[str],
-            describe(
-                "Tool servers of the hub that take part in the room, by namespace. You must be "
-                "able to use some of each yourself.",
-                max_length=MAX_BACKENDS,
-            ),
-        ]
-        | None
-    ) = None
-
-
 class RoomCreated(RoomView, frozen=True, kw_only=True):
     """A room that was made."""
 
     message: str
 
 
-async def create(call: Call[Create]) -> RoomCreated:
-    """Make a room, whose owner the caller is."""
+@rooms.adds("room/create", commands=("room create",))
+async def create(
+    call: Call,
+    name: Annotated[
+        str,
+        "Name of the room (1-64 lower-case letters, digits, dots, underscores and hyphens, "
+        "beginning with a letter or a digit)",
+    ],
+    *,
+    access: Annotated[
+        Literal["open", "invite", "private"],
+        "open: anyone can join; invite: anyone can see it, invited people can join; private: only "
+        "invited people can see it. Defaults to open.",
+    ]
+    | None = None,
+    durable: Annotated[bool, "If false, the history is kept in memory only. Default true."]
+    | None = None,
+    capabilities: Annotated[
+        list[str],
+        describe(
+            "What every member may do here, as kind patterns such as chat.* or "
+            "mcp.request.tools/call:search. If omitted, members may chat and propose.",
+            max_length=MAX_PATTERNS,
+        ),
+    ]
+    | None = None,
+    grants: Annotated[
+        dict[str, list[str]],
+        "What single people may do in addition: handles, each with a list of kind patterns. They "
+        "are invited too.",
+    ]
+    | None = None,
+    policy: Annotated[
+        PolicyArguments, "Rules of the room, where they differ from the hub's defaults"
+    ]
+    | None = None,
+    backends: Annotated[
+        list[str],
+        describe(
+            "Tool servers of the hub that take part in the room, by namespace. You must be able to "
+            "use some of each yourself.",
+            max_length=MAX_BACKENDS,
+        ),
+    ]
+    | None = None,
+) -> RoomCreated:
+    """Create a room that you own. By default anyone with an account can join it, members may chat
+    and propose, and the history is kept.
+    """
     from folkmoot.rooms.spec import read_spec
 
-    spec = read_spec(given_members(call.arguments))
-    view = await call.services.rooms.create(call.visitor, spec)
-    return RoomCreated(
-        *msgspec.structs.astuple(view),
-        message="Room created. You own it. Enter it with room_join.",
+    wish = given(
+        None,
+        name=name,
+        access=access,
+        durable=durable,
+        capabilities=capabilities,
+        grants=grants,
+        policy=None if policy is None else given(None, **asdict(policy)),
+        backends=backends,
     )
+    view = await call.services.rooms.create(call.visitor, read_spec(wish))
+    return view_of(RoomCreated, view, message="Room created. You own it. Enter it with room_join.")
 
 
-def given_members(given: Arguments) -> dict[str, Any]:
-    """What was given, in plain values, without what was left out."""
-    return {
-        name: given_members(value) if isinstance(value, Arguments) else value
-        for name, value in msgspec.structs.asdict(given).items()
-        if value is not None
-    }
+@create.at(
+    post(
+        "/v1/rooms",
+        "createRoom",
+        "Create a room",
+        "You own it, and have the capability `*` there.",
+        status=201,
+        answer="The room.",
+        location="/v1/rooms/{name}",
+        example={"name": "planning", "access": "invite"},
+        errors=(
+            e.BackendUnknown,
+            e.CapabilityError,
+            e.RoomNameInvalid,
+            e.RoomNameTaken,
+            e.TooManyRooms,
+            e.UserNotFound,
+        ),
+    )
+)
+async def create_whole(
+    call: Call,
+    name: Annotated[str, describe("The name of the new room.", schema={"pattern": ROOM_PATTERN})],
+    *,
+    access: Annotated[Access, describe(ACCESS_SAYS, schema={"default": "open"})]
+    | UnsetType = UNSET,
+    capabilities: Capabilities | UnsetType | None = UNSET,
+    grants: Grants | UnsetType = UNSET,
+    policy: Policy | UnsetType = UNSET,
+    backends: Backends | UnsetType | None = UNSET,
+    durable: Annotated[
+        bool, describe("Whether its history is kept on the disk.", schema={"default": True})
+    ]
+    | UnsetType = UNSET,
+) -> RoomView:
+    """The same with all that a room can be, such as capabilities with a constraint."""
+    from folkmoot.rooms.spec import read_spec
 
-
-class InRoom(Arguments, frozen=True, kw_only=True):
-    """One room."""
-
-    room: RoomName
+    wish = given(
+        UNSET,
+        name=name,
+        access=access,
+        capabilities=capabilities,
+        grants=grants,
+        policy=policy,
+        backends=backends,
+        durable=durable,
+    )
+    return await call.services.rooms.create(call.visitor, read_spec(wish))
 
 
 class RoomJoined(RoomView, frozen=True, kw_only=True):
@@ -213,13 +251,22 @@ class RoomJoined(RoomView, frozen=True, kw_only=True):
     message: str
 
 
-async def join(call: Call[InRoom]) -> RoomJoined:
-    """Come into a room; the caller is there until they leave or do nothing for long."""
-    visitor, name = call.visitor, call.arguments.room
-    view = await call.services.rooms.visit(visitor, name)
-    present = await call.services.rooms.participants(visitor, name)
-    return RoomJoined(
-        *msgspec.structs.astuple(view),
+@rooms.changes(
+    "room/join",
+    Absent("A program that stays in a room opens a WebSocket."),
+    reaches_others=True,
+    commands=("room join",),
+)
+async def join(call: Call, room: RoomName) -> RoomJoined:
+    """Enter a room, so that the others see you there. Returns who is present, what members may do,
+    and last_seq, from which room_read can continue. You count as present until you leave or do
+    nothing for some minutes; joining again does no harm.
+    """
+    view = await call.services.rooms.visit(call.visitor, room)
+    present = await call.services.rooms.participants(call.visitor, room)
+    return view_of(
+        RoomJoined,
+        view,
         you=call.account.handle,
         present=present[:100],
         message="You are in the room. Read with room_read, talk with room_say.",
@@ -233,143 +280,13 @@ class LeftRoom(Struct, frozen=True):
     message: str
 
 
-async def leave(call: Call[InRoom]) -> LeftRoom:
-    name = call.arguments.room
-    await call.services.rooms.depart(call.visitor, name)
-    return LeftRoom(name, "You left the room.")
-
-
-class InviteToRoom(Arguments, frozen=True, kw_only=True):
-    """The handle to invite."""
-
-    __exactly_one__ = ("handle", "guest")
-
-    room: RoomName
-    handle: (
-        Annotated[str, describe("Handle of the user to invite. Mutually exclusive with guest.")]
-        | None
-    ) = None
-    guest: (
-        Annotated[
-            str,
-            describe(
-                "The name that a guest without an account will have in the room. Mutually "
-                "exclusive with handle."
-            ),
-        ]
-        | None
-    ) = None
-    capabilities: (
-        Annotated[
-            list[str],
-            describe(
-                "What the guest may do beside chatting, as kind patterns such as mcp.proposal.*; "
-                "you must hold them yourself. For a guest only.",
-                max_length=MAX_PATTERNS,
-            ),
-        ]
-        | None
-    ) = None
-
-
-class InvitedToRoom(Struct, frozen=True, kw_only=True):
-    """Someone who may come in; a guest's token is in this answer and nowhere else."""
-
-    room: str
-    handle: str | UnsetType | None = UNSET
-    guest: str | UnsetType | None = UNSET
-    token: str | UnsetType = UNSET
-    expires_at: str | UnsetType | None = UNSET
-    message: str
-
-
-async def invite(call: Call[InviteToRoom]) -> InvitedToRoom:
-    """Ask someone in."""
-    given = call.arguments
-    if (given.handle is None) is (given.guest is None):
-        raise e.ArgumentInvalid("Give either handle or guest.", field="handle")
-    if given.handle is not None and given.capabilities:
-        raise e.ArgumentInvalid("capabilities are for a guest.", field="capabilities")
-    made = await call.services.rooms.invite(
-        call.visitor,
-        given.room,
-        handle=given.handle,
-        guest=given.guest,
-        capabilities=given.capabilities or (),
-    )
-    if made.token is None:
-        message = f"@{made.handle} has been invited."
-        return InvitedToRoom(room=made.room, handle=made.handle, message=message)
-    return InvitedToRoom(
-        room=made.room,
-        guest=made.guest,
-        token=made.token,
-        expires_at=made.expires_at,
-        message="Give this token only to the guest: the first person to use it becomes the "
-        "guest. It cannot be shown again.",
-    )
-
-
-ROOMS = (
-    Operation(
-        name="room/list",
-        description="List the rooms you can see, by name: the open ones, those you are in (role), "
-        "and those you need an invitation for. A room is a shared stream where people, agents and "
-        "tools talk.",
-        handler=list_rooms,
-        scope="rooms",
-        who="guest",
-        reaches_others=True,
-        routes=(settings.LIST,),
-        commands=("room list",),
-    ),
-    Operation(
-        name="room/create",
-        description="Create a room that you own. By default anyone with an account can join "
-        "it, members may chat and propose, and the history is kept.",
-        handler=create,
-        scope="rooms",
-        routes=(settings.CREATE,),
-        commands=("room create",),
-    ),
-    Operation(
-        name="room/join",
-        description="Enter a room, so that the others see you there. Returns who is present, "
-        "what members may do, and last_seq, from which room_read can continue. You "
-        "count as present until you leave or do nothing for some minutes; joining "
-        "again does no harm.",
-        handler=join,
-        scope="rooms",
-        reaches_others=True,
-        routes=Absent("A program that stays in a room opens a WebSocket."),
-        commands=("room join",),
-    ),
-    Operation(
-        name="room/leave",
-        description="Leave a room. Unless it is open or yours, you need a new invitation to come "
-        "back.",
-        handler=leave,
-        scope="rooms",
-        reaches_others=True,
-        routes=Absent("A program that stays in a room closes its WebSocket."),
-        commands=Absent("`room join` leaves when it ends."),
-    ),
-    *MESSAGES,
-    *CALLS,
-    *PROPOSALS,
-    Operation(
-        name="room/invite",
-        description="Invite someone into a room: a user by handle, or someone without an account "
-        "as a guest, for whom you get a token that works once. Give the token to that person only.",
-        handler=invite,
-        secret=("token",),
-        scope="rooms.manage",
-        who="guest",
-        reaches_others=True,
-        routes=(settings.INVITE,),
-        commands=("room invite",),
-    ),
-    *settings.SETTINGS,
-    *RIGHTS,
-    *ROOM_INVITES,
+@rooms.changes(
+    "room/leave",
+    Absent("A program that stays in a room closes its WebSocket."),
+    reaches_others=True,
+    commands=Absent("`room join` leaves when it ends."),
 )
+async def leave(call: Call, room: RoomName) -> LeftRoom:
+    """Leave a room. Unless it is open or yours, you need a new invitation to come back."""
+    await call.services.rooms.depart(call.visitor, room)
+    return LeftRoom(room, "You left the room.")

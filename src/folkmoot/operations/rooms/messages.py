@@ -1,10 +1,13 @@
-"""Talking in a room: saying something, and reading what is said, in pages of bounded work."""
+"""Talking in a room: saying something, and reading what is said, in pages of bounded work.
+
+Programs read and post messages whole, in the bytes that are stored.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -14,8 +17,10 @@ from folkmoot.core import chat, strict
 from folkmoot.core import errors as e
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
-from folkmoot.operations.call import wait_unless_left
+from folkmoot.operations.call import run_until, wait_unless_left
+from folkmoot.operations.declare import Topic, get, post, put
 from folkmoot.operations.limits import (
+    MAX_INTEGER,
     MAX_MESSAGES_BYTES,
     MAX_MESSAGES_READ,
     MAX_MESSAGES_SCANNED,
@@ -25,27 +30,23 @@ from folkmoot.operations.limits import (
     MAX_SEARCH,
 )
 from folkmoot.operations.mail import MessagesLimit
-from folkmoot.operations.rooms.history import POST, READ_MESSAGES, Group
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Nothing,
-    Operation,
-    Route,
-    describe,
-)
-from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES
-from folkmoot.rooms.model import ReadRoom, UnreadRooms
+from folkmoot.operations.row import Absent, describe
+from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS, PAGE_BYTES
+from folkmoot.rooms.model import ROOM_PATTERN, MessagePage, ReadRoom, UnreadRooms, ref
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
-    from folkmoot.rooms import MessagePage, Rooms, Visitor
+    from folkmoot.rooms import Rooms, Visitor
 
 
+PATH: Final = "/v1/rooms/{room}/messages"
 LAST_SEQ = 2**53
 """Later than any message; a larger number is no number of a message in JSON."""
 
 
+Group: TypeAlias = Literal[
+    "chat", "proposal", "request", "response", "presence", "reasoning", "other"
+]
 GROUP_NAMES: Final[tuple[str, ...]] = get_args(Group)
 
 GROUPS: Final[dict[Group, tuple[str, ...]]] = {
@@ -62,6 +63,15 @@ CHAT_MEMBERS: Final = (
     *("text", "format", "thread_id", "reply_to", "mentions"),
     *(chat.REPLACES, chat.DELETED),
 )
+
+RoomName: TypeAlias = Annotated[str, "Name of the room"]
+RoomInPath: TypeAlias = Annotated[
+    str, describe("The room's name.", schema={"pattern": ROOM_PATTERN})
+]
+Seq: TypeAlias = Annotated[int, Meta(ge=0, le=LAST_SEQ)]
+SeqInQuery: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
+
+talk = Topic(scope="rooms")
 
 
 class HistoryMessage(Struct, frozen=True, gc=False):
@@ -96,6 +106,25 @@ def envelope(
     if about is not None:
         members["correlation_id"] = [about]
     return strict.encode({**members, "payload": payload})
+
+
+def given(left_out: Any, /, **members: Any) -> dict[str, Any]:
+    """The members that were given: those that are not what stands for one left out."""
+    return {name: it for name, it in members.items() if it is not left_out}
+
+
+async def send(
+    call: Call,
+    room: str,
+    kind: str,
+    payload: dict[str, Any],
+    *,
+    to: str | None = None,
+    about: str | None = None,
+) -> HistoryMessage:
+    """Post a message as the caller, and return the stored message."""
+    raw = envelope(kind, payload, to=() if to is None else (to,), about=about)
+    return read_stored(await call.services.rooms.post(call.visitor, room, raw))
 
 
 def group_of(kind: str) -> Group:
@@ -145,37 +174,6 @@ def message_view(message: HistoryMessage) -> ShownMessage:
     )
 
 
-RoomName: TypeAlias = Annotated[str, describe("Name of the room")]
-Seq: TypeAlias = Annotated[int, Meta(ge=0, le=LAST_SEQ)]
-
-
-class Say(Arguments, frozen=True, kw_only=True):
-    """Words for everyone in a room."""
-
-    room: RoomName
-    text: Annotated[str, describe("What to say")]
-    format: (
-        Annotated[
-            Literal["plain", "markdown"], describe("How the text is written. Defaults to plain.")
-        ]
-        | None
-    ) = None
-    reply_to: Annotated[str, describe("The id of the message this answers")] | None = None
-    mentions: (
-        Annotated[
-            list[str], describe("Names of the participants to mention", max_length=MAX_RECIPIENTS)
-        ]
-        | None
-    ) = None
-    thread_id: (
-        Annotated[str, describe("A name for the conversation within the room, if there are many")]
-        | None
-    ) = None
-    replaces: (
-        Annotated[str, describe("The id of a message of yours that this takes the place of")] | None
-    ) = None
-
-
 class SaidMessage(Struct, frozen=True):
     """A message that is part of a room's history now."""
 
@@ -184,32 +182,66 @@ class SaidMessage(Struct, frozen=True):
     seq: int
 
 
-async def say(call: Call[Say]) -> SaidMessage:
-    """Say something; answered once it is part of the room's history."""
-    given = msgspec.structs.asdict(call.arguments)
-    room = given.pop("room")
-    return await broadcast(call, room, {k: it for k, it in given.items() if it is not None})
+@talk.adds(
+    "room/say",
+    Absent("`room/post` says it as an envelope."),
+    reaches_others=True,
+    commands=("room say",),
+)
+async def say(
+    call: Call,
+    room: RoomName,
+    text: Annotated[str, "What to say"],
+    *,
+    format: Annotated[  # noqa: A002 - as a chat message calls it
+        Literal["plain", "markdown"], "How the text is written. Defaults to plain."
+    ]
+    | None = None,
+    reply_to: Annotated[str, "The id of the message this answers"] | None = None,
+    mentions: Annotated[
+        list[str], describe("Names of the participants to mention", max_length=MAX_RECIPIENTS)
+    ]
+    | None = None,
+    thread_id: Annotated[str, "A name for the conversation within the room, if there are many"]
+    | None = None,
+    replaces: Annotated[str, "The id of a message of yours that this takes the place of"]
+    | None = None,
+) -> SaidMessage:
+    """Say something to everyone in a room. Returns the message's id and seq; give the seq to
+    room_read as after, with wait, to get the answers.
+    """
+    said = given(
+        None,
+        text=text,
+        format=format,
+        reply_to=reply_to,
+        mentions=mentions,
+        thread_id=thread_id,
+        replaces=replaces,
+    )
+    return await broadcast(call, room, said)
 
 
-class DeleteMessage(Arguments, frozen=True, kw_only=True):
-    """A chat message of the caller's."""
+@talk.destroys(
+    "room/delete_message",
+    Absent("`room/post` says it as an envelope, with `replaces` and `deleted`."),
+    reaches_others=True,
+    commands=Absent("In 'folkmoot room join' it is /delete."),
+)
+async def delete_message(
+    call: Call, room: RoomName, message_id: Annotated[str, "The id of the message"]
+) -> SaidMessage:
+    """Delete a chat message of yours: what it said is gone for everyone, its edits too. To change
+    it instead, use room_say with replaces.
+    """
+    body = {"text": chat.GONE, chat.REPLACES: message_id, chat.DELETED: True}
+    return await broadcast(call, room, body)
 
-    room: RoomName
-    message_id: Annotated[str, describe("The id of the message")]
 
-
-async def delete_message(call: Call[DeleteMessage]) -> SaidMessage:
-    """Delete what the caller said; answered with the message that tells everyone so."""
-    given = call.arguments
-    body = {"text": chat.GONE, chat.REPLACES: given.message_id, chat.DELETED: True}
-    return await broadcast(call, given.room, body)
-
-
-async def broadcast(call: Call[Any], room: str, params: dict[str, Any]) -> SaidMessage:
+async def broadcast(call: Call, room: str, params: dict[str, Any]) -> SaidMessage:
     """Send chat as the caller; answered once it is part of the room's history."""
     payload = {"jsonrpc": JSONRPC, "method": chat.METHOD, "params": params}
-    raw = envelope(f"mcp.notification.{chat.METHOD}", payload)
-    stored = read_stored(await call.services.rooms.post(call.visitor, room, raw))
+    stored = await send(call, room, f"mcp.notification.{chat.METHOD}", payload)
     return SaidMessage(room, stored.id, stored.seq)
 
 
@@ -239,7 +271,7 @@ class Sought(Struct, frozen=True):
         return self.text.casefold() in f"{seen.sender} {seen.kind} {words}".casefold()
 
 
-async def search(
+async def find(
     rooms: Rooms, visitor: Visitor, room: str, sought: Sought, before: int | None, limit: int
 ) -> MessagePage:
     """The last messages before a place that are sought, and from where on they were looked for."""
@@ -269,59 +301,6 @@ async def search(
             return replace(page, messages=found[::-1], from_seq=start, through_seq=through)
 
 
-class Read(Arguments, frozen=True, kw_only=True):
-    """Which part of a room's history, and whether to wait for more of it."""
-
-    room: RoomName
-    after: (
-        Annotated[
-            Seq,
-            describe(
-                "Return the messages after this seq, such as the last_seq of an earlier answer. "
-                "With wait and without after, only what is new from now on."
-            ),
-        ]
-        | None
-    ) = None
-    before: (
-        Annotated[Seq, describe("Return the last messages before this seq, to look further back.")]
-        | None
-    ) = None
-    limit: MessagesLimit = 50
-    search: (
-        Annotated[
-            str,
-            describe(
-                "Return the latest messages with these words. To look further back, search again "
-                "with the answer's looked_from as before. Not with after or wait.",
-                min_length=1,
-                max_length=MAX_SEARCH,
-            ),
-        ]
-        | None
-    ) = None
-    kinds: (
-        Annotated[
-            list[Group],
-            describe(
-                "Return only these: chat is what is said, presence is who comes and goes, "
-                "proposal is proposals and what becomes of them. If omitted, returns all.",
-                max_length=len(GROUP_NAMES),
-            ),
-        ]
-        | None
-    ) = None
-    wait: Annotated[
-        int,
-        describe(
-            "Wait up to this many seconds for a message instead of polling. Returns as soon as one "
-            "arrives. Default 0, max 55.",
-            ge=0,
-            le=MAX_READ_SECONDS,
-        ),
-    ] = 0
-
-
 class RoomMessages(Struct, kw_only=True):
     """Some of a room's messages, oldest first."""
 
@@ -337,45 +316,154 @@ class RoomMessages(Struct, kw_only=True):
     """From where on messages were searched."""
 
 
-async def read(call: Call[Read]) -> RoomMessages:
-    """Messages in their order, and from where to read on."""
-    given = call.arguments
-    if given.before is not None and (given.after is not None or given.wait):
+@talk.reads(
+    "room/read",
+    who="guest",
+    others_words=("messages",),
+    waits="wait",
+    commands=("room history", "room tail"),
+)
+async def read(
+    call: Call,
+    room: RoomName,
+    *,
+    after: Annotated[
+        Seq,
+        "Return the messages after this seq, such as the last_seq of an earlier answer. With wait "
+        "and without after, only what is new from now on.",
+    ]
+    | None = None,
+    before: Annotated[Seq, "Return the last messages before this seq, to look further back."]
+    | None = None,
+    limit: MessagesLimit = 50,
+    search: Annotated[
+        str,
+        describe(
+            "Return the latest messages with these words. To look further back, search again with "
+            "the answer's looked_from as before. Not with after or wait.",
+            min_length=1,
+            max_length=MAX_SEARCH,
+        ),
+    ]
+    | None = None,
+    kinds: Annotated[
+        list[Group],
+        describe(
+            "Return only these: chat is what is said, presence is who comes and goes, proposal is "
+            "proposals and what becomes of them. If omitted, returns all.",
+            max_length=len(GROUP_NAMES),
+        ),
+    ]
+    | None = None,
+    wait: Annotated[
+        int,
+        describe(
+            "Wait up to this many seconds for a message instead of polling. Returns as soon as one "
+            "arrives. Default 0, max 55.",
+            ge=0,
+            le=MAX_READ_SECONDS,
+        ),
+    ] = 0,
+) -> RoomMessages:
+    """Read a room's messages, oldest first: the newest ones, or those after or before a seq. To
+    follow a conversation, call it again with the answer's last_seq as after, and with wait to
+    return as soon as something new arrives.
+    """
+    if before is not None and (after is not None or wait):
         raise e.ArgumentInvalid("before cannot be combined with after or wait.", field="before")
-    if given.search is not None:
-        if given.after is not None or given.wait or given.kinds:
+    rooms = call.services.rooms
+    if search is not None:
+        if after is not None or wait or kinds:
             raise e.ArgumentInvalid(
                 "search can be combined with before and limit only.", field="search"
             )
-        sought = Sought(given.search)
-        rooms, most = call.services.rooms, given.limit
-        page = await search(rooms, call.visitor, given.room, sought, given.before, most)
+        page = await find(rooms, call.visitor, room, Sought(search), before, limit)
         found = read_page(page)
         # The latest that fit.
         while sum(size for _, size in found) > MAX_MESSAGES_BYTES and len(found) > 1:
             del found[0]
         cut = len(found) < len(page.messages)
         return RoomMessages(
-            room=given.room,
+            room=room,
             messages=[message_view(message) for message, _ in found],
             first_seq=page.first_seq,
             last_seq=page.last_seq,
             looked_from=found[0][0].seq if cut else page.from_seq,
         )
-    reading = Reading(
-        call.services.rooms,
-        call.visitor,
-        given.room,
-        limit=given.limit,
-        groups=frozenset(given.kinds or GROUP_NAMES),
+    groups = frozenset(kinds or GROUP_NAMES)
+    reading = Reading(rooms, call.visitor, room, limit=limit, groups=groups)
+    if wait:
+        part = await wait_unless_left(call.caller, reading.wait(after, wait))
+        return part or RoomMessages(room=room, last_seq=after or 0)
+    if after is not None:
+        return await reading.after(after)
+    return await reading.before(before)
+
+
+@read.at(
+    get(
+        PATH,
+        "readMessages",
+        "Read messages",
+        "In order: with `after` the first messages that follow it, otherwise the last ones. A page "
+        "ends early when it comes to more than 1 MiB; one message is always shown.",
+        answer="A page of messages.",
     )
-    if given.wait:
-        waiting = reading.wait(given.after, given.wait)
-        part = await wait_unless_left(call.caller, waiting)
-        return part or RoomMessages(room=given.room, last_seq=given.after or 0)
-    if given.after is not None:
-        return await reading.after(given.after)
-    return await reading.before(given.before)
+)
+async def read_whole(
+    call: Call,
+    room: RoomInPath,
+    *,
+    after: Annotated[SeqInQuery, "Only messages with a greater `seq`."] | None = None,
+    before: Annotated[SeqInQuery, "Only messages with a smaller `seq`."] | None = None,
+    limit: Annotated[int, describe("How many at most.", ge=1, le=MAX_READ)] = 50,
+    wait: Annotated[
+        int,
+        describe(
+            "Seconds to wait if there is nothing after `after` yet (or without it: new).",
+            ge=0,
+            le=int(MAX_WAIT_SECONDS),
+        ),
+    ] = 0,
+    fold: Annotated[
+        bool,
+        "Count presence and protocol messages, such as `tools/list` and progress, in `folded` "
+        "instead of returning them. Not with `wait`.",
+    ] = False,
+    search: Annotated[
+        str,
+        describe(
+            "Only messages with these words, in any case. A search looks back from `before`, or "
+            "the end, through some thousand messages; go on with `from_seq` as `before`.",
+            min_length=1,
+            max_length=MAX_SEARCH,
+        ),
+    ]
+    | None = None,
+    sender: Annotated[
+        str, describe("Only from or to this participant.", min_length=1, max_length=MAX_SEARCH)
+    ]
+    | None = None,
+    kind: Annotated[Group, "Only messages of this kind, in one word."] | None = None,
+    thread: Annotated[
+        str, describe("Only chat of this thread.", min_length=1, max_length=MAX_SEARCH)
+    ]
+    | None = None,
+) -> MessagePage:
+    """What was said, in order."""
+    rooms, sought = call.services.rooms, Sought(search, sender, kind, thread)
+    if sought != Sought():
+        if wait or fold or after is not None:
+            raise e.QueryInvalid("A search cannot be combined with after, wait or fold.")
+        return await find(rooms, call.visitor, room, sought, before, limit)
+    place: dict[str, Any] = {"after": after, "before": before, "limit": limit, "fold": fold}
+    page = None
+    if wait:
+        if before is not None or fold:
+            raise e.QueryInvalid("wait cannot be combined with before or fold.")
+        waiting = rooms.messages(call.visitor, room, **place, wait=wait)
+        page = await run_until(call.caller.leaving, waiting)
+    return page or await rooms.messages(call.visitor, room, **place, wait=0)
 
 
 class Reading(Struct, eq=False):
@@ -466,102 +554,125 @@ def read_page(page: MessagePage) -> list[tuple[HistoryMessage, int]]:
     return [(read_stored(raw), len(bytes(raw))) for raw in page.messages]
 
 
-class MarkRead(Arguments, frozen=True, kw_only=True):
-    """How far a room was read."""
+@talk.changes(
+    "room/mark_read",
+    put(
+        "/v1/rooms/{room}/read",
+        "markRoomRead",
+        "Mark a room as read",
+        "Up to the message with this `seq`, or without it all of it. Nobody else is told. It never "
+        "moves back.",
+        answer="How much is still unread.",
+        example={"seq": 41},
+    ),
+    who="guest",
+    commands=("room join", "room tail"),
+)
+async def mark_read(
+    call: Call,
+    room: RoomName,
+    *,
+    seq: Annotated[Seq, "Seq of the last message that was read. If omitted, all of them."]
+    | None = None,
+) -> ReadRoom:
+    """Mark a room as read, up to a message or all of it. Reading with room_read marks nothing.
+    Returns how much is still unread; a position further back changes nothing.
+    """
+    return await call.services.rooms.mark_read(call.visitor, room, seq)
 
-    room: RoomName
-    seq: (
-        Annotated[Seq, describe("Seq of the last message that was read. If omitted, all of them.")]
-        | None
-    ) = None
 
-
-async def mark_read(call: Call[MarkRead]) -> ReadRoom:
-    """How much is unread after it."""
-    given = call.arguments
-    return await call.services.rooms.mark_read(call.visitor, given.room, given.seq)
-
-
-async def unread_rooms(call: Call[Nothing]) -> UnreadRooms:
-    """The rooms with something new."""
+@talk.reads(
+    "room/unread",
+    get(
+        "/v1/unread",
+        "listUnread",
+        "List the rooms with something new",
+        "Rooms you are in with unread messages or mentions, and those you are invited to. Mail has "
+        "`GET /v1/digest`.",
+        answer="The rooms with something new.",
+    ),
+    tool=Absent("`room/list` tells it of each room."),
+    commands=("room list",),
+)
+async def unread_rooms(call: Call) -> UnreadRooms:
+    """List the rooms with unread messages, mentions of you or an invitation."""
     return await call.services.rooms.unread_rooms(call.visitor)
 
 
-MESSAGES = (
-    Operation(
-        name="room/say",
-        description="Say something to everyone in a room. Returns the message's id and seq; give "
-        "the seq to room_read as after, with wait, to get the answers.",
-        handler=say,
-        scope="rooms",
-        effect="adds",
-        reaches_others=True,
-        routes=Absent("`room/post` says it as an envelope."),
-        commands=("room say",),
-    ),
-    Operation(
-        name="room/delete_message",
-        description="Delete a chat message of yours: what it said is gone for everyone, its edits "
-        "too. To change it instead, use room_say with replaces.",
-        handler=delete_message,
-        scope="rooms",
-        effect="destroys",
-        reaches_others=True,
-        routes=Absent("`room/post` says it as an envelope, with `replaces` and `deleted`."),
-        commands=Absent("In 'folkmoot room join' it is /delete."),
-    ),
-    Operation(
-        name="room/read",
-        description="Read a room's messages, oldest first: the newest ones, or those after or "
-        "before a seq. To follow a conversation, call it again with the answer's last_seq as "
-        "after, and with wait to return as soon as something new arrives.",
-        handler=read,
-        scope="rooms",
-        who="guest",
-        others_words=("messages",),
-        waits="wait",
-        routes=(READ_MESSAGES,),
-        commands=("room history", "room tail"),
-    ),
-    Operation(
-        name="room/mark_read",
-        description="Mark a room as read, up to a message or all of it. Reading with room_read "
-        "marks nothing. Returns how much is still unread; a position further back changes nothing.",
-        handler=mark_read,
-        scope="rooms",
-        who="guest",
-        routes=(
-            Route(
-                "PUT",
-                "/v1/rooms/{room}/read",
-                id="markRoomRead",
-                summary="Mark a room as read",
-                description="Up to the message with this `seq`, or without it all of it. Nobody "
-                "else is told. It never moves back.",
-                answer="How much is still unread.",
-                example={"seq": 41},
-            ),
+BODY: Final = strict.Limits(message_bytes=256 * 1024, nesting=16)
+"""How much of a message that was refused is read for its kind."""
+
+SAID: Final = tuple(
+    error
+    for error in e.ERRORS.values()
+    if issubclass(
+        error,
+        (
+            e.UnsupportedProtocol,
+            e.InvalidEnvelope,
+            e.KindError,
+            e.CapabilityError,
+            e.CapabilityDenied,
+            e.ProposalRequired,
+            e.BlockedByInterceptor,
+            e.RoomError,
+            e.RateLimited,
         ),
-        commands=("room join", "room tail"),
-    ),
-    Operation(
-        name="room/unread",
-        description="List the rooms with unread messages, mentions of you or an invitation.",
-        handler=unread_rooms,
-        scope="rooms",
-        tool=Absent("`room/list` tells it of each room."),
-        routes=(
-            Route(
-                "GET",
-                "/v1/unread",
-                id="listUnread",
-                summary="List the rooms with something new",
-                description="Rooms you are in with unread messages or mentions, and those you are "
-                "invited to. Mail has `GET /v1/digest`.",
-                answer="The rooms with something new.",
-            ),
-        ),
-        commands=("room list",),
-    ),
-    POST,
+    )
+    and not issubclass(error, (e.TargetLeft, e.RequestTimedOut, e.RoomFull, e.TooManyConnections))
 )
+"""What something that is said in a room may be refused with; the rest of its tree comes later."""
+
+
+class PostedMessage(Struct, frozen=True):
+    """A message as everyone in the room receives it."""
+
+
+def posted(stored: bytes) -> PostedMessage:
+    """A stored message as an answer: the same bytes."""
+    return cast("PostedMessage", Raw(stored))
+
+
+@talk.adds(
+    "room/post",
+    post(
+        PATH,
+        "postMessage",
+        "Say something",
+        status=201,
+        answer="The message as everyone gets it.",
+        body="message",
+        example={
+            "protocol": "mcpx/v1",
+            "kind": "chat.message",
+            "payload": {"text": "Good morning!"},
+        },
+    ),
+    who="guest",
+    reaches_others=True,
+    judged=False,
+    errors=SAID,
+    tool=Absent("Each thing that can be said has a tool of its own, such as `room/say`."),
+    commands=Absent("Each thing that can be said has a command of its own, such as `room say`."),
+)
+async def post_message(
+    call: Call,
+    room: RoomInPath,
+    message: Annotated[Raw, describe("The message.", schema=ref("Envelope"))],
+) -> PostedMessage:
+    """One envelope, checked as on a WebSocket and then sent to everyone in the room. A refusal has
+    the content of `system.error`.
+    """
+    from folkmoot.rooms.machine.wire import readable
+
+    raw = bytes(message)
+    try:
+        stored = await call.services.rooms.post(call.visitor, room, raw, admitted=False)
+    except e.RoomDoorError:
+        raise
+    except e.FolkmootError as error:
+        # As `system.error` says it on a WebSocket.
+        if error.data.get("attempted_kind") is None:
+            error.data["attempted_kind"] = readable(raw, BODY)[1]
+        raise
+    return posted(stored)

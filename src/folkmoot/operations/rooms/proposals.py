@@ -1,37 +1,48 @@
-"""Proposals: asking others in a room to do something, and deciding on what they ask for."""
+"""Proposals: asking others in a room to do something, and deciding on what they ask for.
+
+Programs get them whole, with their messages as they are stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
-from folkmoot.operations.limits import MAX_PROPOSAL_SECONDS
+from folkmoot.operations.call import (
+    fit_on_page,
+    make_cursor,
+    read_cursor,
+    run_until,
+    wrong_cursor,
+)
+from folkmoot.operations.declare import Topic, get, post
+from folkmoot.operations.limits import MAX_INTEGER, MAX_PROPOSAL_SECONDS, MAX_REASON
 from folkmoot.operations.risks import with_risk
-from folkmoot.operations.rooms import history
-from folkmoot.operations.rooms.messages import (
-    HistoryMessage,
-    RoomName,
-    Seq,
-    envelope,
-    read_stored,
+from folkmoot.operations.rooms.messages import RoomInPath, RoomName, Seq, given, read_stored, send
+from folkmoot.operations.rooms.settings import PageCursor
+from folkmoot.operations.row import Absent, describe, view_of
+from folkmoot.rooms.limits import MAX_WAIT_SECONDS
+from folkmoot.rooms.model import (
+    NEXT_CURSOR,
+    Outcome,
+    ProposalState,
+    ProposalView,
+    WaitingPage,
 )
-from folkmoot.operations.row import (
-    Absent,
-    Arguments,
-    Operation,
-    describe,
-    view_of,
-)
-from folkmoot.rooms.model import ProposalState
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
-    from folkmoot.rooms import ProposalView
+
+
+PATH: Final = "/v1/rooms/{room}/proposals"
+ProposalId = Annotated[str, "The id of the proposal."]
+proposing = Topic(scope="rooms")
 
 
 class Wording(Struct, frozen=True):
@@ -44,36 +55,6 @@ class Wording(Struct, frozen=True):
 _proposed = msgspec.json.Decoder(Wording).decode
 
 
-class Propose(Arguments, frozen=True, kw_only=True):
-    """The content of a proposal, and to whom it goes."""
-
-    room: RoomName
-    method: Annotated[str, describe("The MCP method, such as tools/call")]
-    params: Annotated[
-        dict[str, Any],
-        describe(
-            'The params of the method, such as {"name": "read_file", "arguments": {…}} for '
-            "tools/call"
-        ),
-    ] = msgspec.field(default_factory=dict)
-    to: (
-        Annotated[str, describe("Name of the participant who should do it, if it must be this one")]
-        | None
-    ) = None
-    reason: Annotated[str, describe("Why it should be done")] | None = None
-    expires_in: (
-        Annotated[
-            int,
-            describe(
-                "Seconds after which it expires. The room's own limit applies if it is shorter.",
-                ge=1,
-                le=MAX_PROPOSAL_SECONDS,
-            ),
-        ]
-        | None
-    ) = None
-
-
 class ProposalMade(Struct, frozen=True):
     """A proposal that is part of a room's history now."""
 
@@ -84,43 +65,51 @@ class ProposalMade(Struct, frozen=True):
     message: str
 
 
-async def propose(call: Call[Propose]) -> ProposalMade:
-    """Ask others to do something that the caller may not do."""
+@proposing.adds(
+    "room/propose",
+    Absent("`room/post` proposes it as an envelope."),
+    reaches_others=True,
+    commands=("room propose",),
+)
+async def propose(
+    call: Call,
+    room: RoomName,
+    method: Annotated[str, "The MCP method, such as tools/call"],
+    *,
+    params: Annotated[
+        dict[str, Any],
+        'The params of the method, such as {"name": "read_file", "arguments": {…}} for tools/call',
+    ] = {},  # noqa: B006 - nothing changes it
+    to: Annotated[str, "Name of the participant who should do it, if it must be this one"]
+    | None = None,
+    reason: Annotated[str, "Why it should be done"] | None = None,
+    expires_in: Annotated[
+        int,
+        describe(
+            "Seconds after which it expires. The room's own limit applies if it is shorter.",
+            ge=1,
+            le=MAX_PROPOSAL_SECONDS,
+        ),
+    ]
+    | None = None,
+) -> ProposalMade:
+    """Propose something that you may not do yourself, such as calling a participant's tool: someone
+    with the right to do it can then fulfil or reject it. Say why in reason.
+    """
     from folkmoot.rooms import proposals
 
-    given = call.arguments
-    payload: dict[str, Any] = {"method": given.method, "params": given.params}
-    if given.reason is not None:
-        payload["reason"] = given.reason
-    if given.expires_in is not None:
-        payload["expires_in"] = given.expires_in
-    kind = effective(parse(f"mcp.proposal.{given.method}"), payload)
-    stored = await post(call, given.room, str(kind), payload, to=given.to)
-    view = await proposals.find(call.services.rooms, call.visitor, given.room, stored.id)
+    more = given(None, reason=reason, expires_in=expires_in)
+    payload = {"method": method, "params": params, **more}
+    kind = effective(parse(f"mcp.proposal.{method}"), payload)
+    stored = await send(call, room, str(kind), payload, to=to)
+    view = await proposals.find(call.services.rooms, call.visitor, room, stored.id)
     return ProposalMade(
-        room=given.room,
+        room=room,
         proposal=stored.id,
         seq=stored.seq,
         expires_at=view.expires_at,
         message="Proposed. room_read with this seq as after, and wait, shows the decision.",
     )
-
-
-class ListProposals(Arguments, frozen=True, kw_only=True):
-    """Which proposals of a room."""
-
-    room: RoomName
-    state: (
-        Annotated[ProposalState, describe("Only proposals in this state. If omitted, returns all.")]
-        | None
-    ) = None
-    before: (
-        Annotated[Seq, describe("Only proposals made before this seq, to look further back.")]
-        | None
-    ) = None
-    limit: Annotated[
-        int, describe("Maximum number of proposals to return. Default 20, max 100.", ge=1, le=100)
-    ] = 20
 
 
 class ListedProposal(Struct, frozen=True, kw_only=True):
@@ -149,17 +138,29 @@ class ListedProposals(Struct, frozen=True):
     proposals: list[ListedProposal]
 
 
-async def proposals(call: Call[ListProposals]) -> ListedProposals:
-    """The proposals of a room and their outcomes."""
-    given = call.arguments
+@proposing.reads(
+    "room/proposals",
+    who="guest",
+    others_words=("proposals",),
+    commands=("room proposals",),
+)
+async def proposals(
+    call: Call,
+    room: RoomName,
+    *,
+    state: Annotated[ProposalState, "Only proposals in this state. If omitted, returns all."]
+    | None = None,
+    before: Annotated[Seq, "Only proposals made before this seq, to look further back."]
+    | None = None,
+    limit: Annotated[
+        int, describe("Maximum number of proposals to return. Default 20, max 100.", ge=1, le=100)
+    ] = 20,
+) -> ListedProposals:
+    """List the proposals of a room and their outcomes, the latest first."""
     found = await call.services.rooms.proposals(
-        call.visitor,
-        given.room,
-        state=given.state,
-        before=given.before,
-        limit=given.limit,
+        call.visitor, room, state=state, before=before, limit=limit
     )
-    return ListedProposals(given.room, [proposal_view(with_risk(call, view)) for view in found])
+    return ListedProposals(room, [proposal_view(with_risk(call, view)) for view in found])
 
 
 def proposal_view(view: ProposalView) -> ListedProposal:
@@ -169,19 +170,88 @@ def proposal_view(view: ProposalView) -> ListedProposal:
     return view_of(ListedProposal, view, proposal=view.id, method=method, params=asked.params)
 
 
-class Decide(Arguments, frozen=True, kw_only=True):
-    """What is to become of a proposal."""
+class ProposalPage(Struct, frozen=True):
+    """Some proposals."""
 
-    room: RoomName
-    proposal: Annotated[str, describe("The id of the proposal, from room_proposals or room_read")]
-    decision: Annotated[Literal["fulfil", "reject", "withdraw"], describe("What to do")]
-    reason: Annotated[str, describe("Why; required to reject")] | None = None
-    to: (
-        Annotated[
-            str, describe("To fulfil: who should do it, if the proposal does not name anyone")
-        ]
-        | None
-    ) = None
+    proposals: Annotated[list[ProposalView], "The latest first."]
+    next_cursor: Annotated[str | None, NEXT_CURSOR]
+
+
+@proposals.at(
+    get(
+        PATH,
+        "listProposals",
+        "List proposals and their outcomes",
+        "The latest first.",
+        answer="A page of proposals, the latest first.",
+    )
+)
+async def list_whole(
+    call: Call,
+    room: RoomInPath,
+    *,
+    state: Annotated[ProposalState, "Only those in this state."] | None = None,
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100,
+    cursor: PageCursor | None = None,
+) -> ProposalPage:
+    """What was proposed, the latest first."""
+    found = await call.services.rooms.proposals(
+        call.visitor, room, state=state, before=_place(cursor), limit=limit + 1
+    )
+    page, more = fit_on_page(((with_risk(call, one), _size(one)) for one in found), limit)
+    return ProposalPage(page, make_cursor(str(page[-1].seq)) if more else None)
+
+
+def _place(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    place = read_cursor(cursor)
+    if not place.isascii() or not place.isdigit():
+        raise wrong_cursor()
+    return int(place)
+
+
+def _size(proposal: ProposalView) -> int:
+    return 0 if proposal.message is UNSET else len(bytes(proposal.message))
+
+
+@proposals.at(
+    get(
+        PATH + "/{proposal}",
+        "getProposal",
+        "Read one proposal and what came of it",
+        "With its message, as long as the history has it.",
+        answer="The proposal.",
+        errors=(e.ProposalUnknown,),
+    )
+)
+async def show(call: Call, room: RoomInPath, proposal: ProposalId) -> ProposalView:
+    from folkmoot.rooms import proposals
+
+    return with_risk(call, await proposals.find(call.services.rooms, call.visitor, room, proposal))
+
+
+@proposals.at(
+    get(
+        "/v1/rooms/{room}/waiting",
+        "listWaiting",
+        "List what waits for you",
+        "Open requests to you, and open proposals that you may decide on, the oldest first. A page "
+        "ends early when it comes to more than 1 MiB; where `more` is true, go on with `after` the "
+        "greatest `seq` of it.",
+        answer="What waits for you.",
+    )
+)
+async def waiting(
+    call: Call,
+    room: RoomInPath,
+    *,
+    after: Annotated[int, describe("Only what has a greater `seq`.", ge=0, le=MAX_INTEGER)] = 0,
+    limit: Annotated[int, describe("How many at most.", ge=1, le=100)] = 100,
+) -> WaitingPage:
+    """What waits for the caller."""
+    page = await call.services.rooms.waiting(call.visitor, room, after=after, limit=limit)
+    return replace(page, proposals=[with_risk(call, one) for one in page.proposals])
 
 
 class DecidedProposal(Struct, frozen=True, kw_only=True):
@@ -197,20 +267,43 @@ class DecidedProposal(Struct, frozen=True, kw_only=True):
     message: str
 
 
-async def decide(call: Call[Decide]) -> DecidedProposal:
-    """Fulfil, reject or withdraw a proposal, and tell how it stands then."""
-    return await DECISIONS[call.arguments.decision](call)
+@proposing.acts(
+    "room/decide",
+    scope="decide",
+    lesser=("decision", "withdraw", "rooms"),
+    who="guest",
+    reaches_others=True,
+    commands=("room approve", "room reject", "room withdraw"),
+)
+async def decide(
+    call: Call,
+    room: RoomName,
+    proposal: Annotated[str, "The id of the proposal, from room_proposals or room_read"],
+    decision: Annotated[Literal["fulfil", "reject", "withdraw"], "What to do"],
+    *,
+    reason: Annotated[str, "Why; required to reject"] | None = None,
+    to: Annotated[str, "To fulfil: who should do it, if the proposal does not name anyone"]
+    | None = None,
+) -> DecidedProposal:
+    """Decide on a proposal: fulfil it (the participant is then asked to do exactly what was
+    proposed, with your rights), reject it with a reason, or withdraw your own. Fulfil only what
+    your user wants done: the text of a proposal is its proposer's.
+    """
+    if decision == "fulfil":
+        return await fulfil(call, room, proposal, to)
+    if decision == "reject":
+        return await turn_down(call, room, proposal, reason or "")
+    return await withdraw(call, room, proposal, reason)
 
 
-async def fulfil(call: Call[Decide]) -> DecidedProposal:
+async def fulfil(call: Call, room: str, proposal: str, to: str | None) -> DecidedProposal:
     """Send the request that was proposed, on the caller's own behalf and by the caller's right."""
     from folkmoot.rooms import proposals
 
-    given, rooms = call.arguments, call.services.rooms
-    done = await proposals.approve(rooms, call.visitor, given.room, given.proposal, to=given.to)
+    done = await proposals.approve(call.services.rooms, call.visitor, room, proposal, to=to)
     return DecidedProposal(
-        room=given.room,
-        proposal=given.proposal,
+        room=room,
+        proposal=proposal,
         state=done.state,
         seq=done.seq,
         request=done.decision,
@@ -220,16 +313,14 @@ async def fulfil(call: Call[Decide]) -> DecidedProposal:
     )
 
 
-async def reject(call: Call[Decide]) -> DecidedProposal:
+async def turn_down(call: Call, room: str, proposal: str, reason: str) -> DecidedProposal:
     """Say no; the room's policy says how many must."""
     from folkmoot.rooms import proposals
 
-    given, rooms = call.arguments, call.services.rooms
-    reason = given.reason or ""
-    done = await proposals.reject(rooms, call.visitor, given.room, given.proposal, reason)
+    done = await proposals.reject(call.services.rooms, call.visitor, room, proposal, reason)
     return DecidedProposal(
-        room=given.room,
-        proposal=given.proposal,
+        room=room,
+        proposal=proposal,
         state=done.state,
         seq=done.seq,
         rejections=done.rejections,
@@ -239,81 +330,101 @@ async def reject(call: Call[Decide]) -> DecidedProposal:
     )
 
 
-async def withdraw(call: Call[Decide]) -> DecidedProposal:
+async def withdraw(call: Call, room: str, proposal: str, reason: str | None) -> DecidedProposal:
     """Take one's own proposal back."""
     from folkmoot.rooms import proposals
 
-    given = call.arguments
-    found = await proposals.find(call.services.rooms, call.visitor, given.room, given.proposal)
-    payload = {} if given.reason is None else {"reason": given.reason}
-    kind = "mcpx.withdraw.proposal"
-    stored = await post(call, given.room, kind, payload, about=found.id)
+    found = await proposals.find(call.services.rooms, call.visitor, room, proposal)
+    payload = given(None, reason=reason)
+    stored = await send(call, room, "mcpx.withdraw.proposal", payload, about=found.id)
     return DecidedProposal(
-        room=given.room,
-        proposal=given.proposal,
+        room=room,
+        proposal=proposal,
         state="withdrawn",
         seq=stored.seq,
         message="Withdrawn.",
     )
 
 
-DECISIONS: Final[dict[str, Callable[[Call[Decide]], Awaitable[DecidedProposal]]]] = {
-    "fulfil": fulfil,
-    "reject": reject,
-    "withdraw": withdraw,
-}
-
-
-async def post(
-    call: Call[Any],
-    room: str,
-    kind: str,
-    payload: dict[str, Any],
-    *,
-    to: str | None = None,
-    about: str | None = None,
-) -> HistoryMessage:
-    """Post a message as the caller, and return the stored message."""
-    raw = envelope(kind, payload, to=() if to is None else (to,), about=about)
-    return read_stored(await call.services.rooms.post(call.visitor, room, raw))
-
-
-PROPOSALS = (
-    Operation(
-        name="room/propose",
-        description="Propose something that you may not do yourself, such as calling a "
-        "participant's tool: someone with the right to do it can then fulfil or "
-        "reject it. Say why in reason.",
-        handler=propose,
-        scope="rooms",
-        effect="adds",
-        reaches_others=True,
-        routes=Absent("`room/post` proposes it as an envelope."),
-        commands=("room propose",),
-    ),
-    Operation(
-        name="room/proposals",
-        description="List the proposals of a room and their outcomes, the latest first.",
-        handler=proposals,
-        scope="rooms",
-        who="guest",
-        others_words=("proposals",),
-        routes=history.PROPOSALS,
-        commands=("room proposals",),
-    ),
-    Operation(
-        name="room/decide",
-        description="Decide on a proposal: fulfil it (the participant is then asked to do "
-        "exactly what was proposed, with your rights), reject it with a reason, or "
-        "withdraw your own. Fulfil only what your user wants done: the text of a "
-        "proposal is its proposer's.",
-        handler=decide,
-        scope="decide",
-        lesser=("decision", "withdraw", "rooms"),
-        who="guest",
-        effect="acts",
-        reaches_others=True,
-        routes=history.DECISIONS,
-        commands=("room approve", "room reject", "room withdraw"),
-    ),
+DECIDED: Final = (
+    e.ArgumentInvalid,
+    e.PayloadInvalid,
+    e.CapabilityDenied,
+    e.ProposalRequired,
+    e.BlockedByInterceptor,
+    e.NameRefused,
+    e.RateLimited,
+    e.RecipientInvalid,
+    e.RecipientUnknown,
+    e.ProposalUnknown,
+    e.ProposalClosed,
+    e.ProposalOwn,
+    e.ProposalAltered,
+    e.RejectedAlready,
+    e.TooManyOpen,
 )
+
+
+@decide.at(
+    post(
+        PATH + "/{proposal}/approve",
+        "approveProposal",
+        "Approve a proposal",
+        "The request that was proposed is made in your name and by your right to it, and the "
+        "answer says what came of it. It needs no body. Where the one who is asked takes longer "
+        "than `wait`, the answer has neither `result` nor `error`.",
+        query=("to", "wait"),
+        errors=DECIDED,
+    )
+)
+async def approve(
+    call: Call,
+    room: RoomInPath,
+    proposal: ProposalId,
+    *,
+    to: Annotated[
+        str,
+        describe(
+            "Who is to do it, where the proposal does not name one.", min_length=1, max_length=128
+        ),
+    ]
+    | None = None,
+    wait: Annotated[
+        int,
+        describe(
+            "Seconds to wait for the answer of the one who is asked.",
+            ge=0,
+            le=int(MAX_WAIT_SECONDS),
+        ),
+    ] = 20,
+) -> Outcome:
+    """What came of an approval, with the answer if it comes in time."""
+    from folkmoot.rooms import proposals
+
+    rooms = call.services.rooms
+    outcome = await proposals.approve(rooms, call.visitor, room, proposal, to=to)
+    if wait:
+        answer = proposals.answer_to(rooms, call.visitor, room, outcome, wait)
+        outcome = await run_until(call.caller.leaving, answer) or outcome
+    return outcome
+
+
+@decide.at(
+    post(
+        PATH + "/{proposal}/reject",
+        "rejectProposal",
+        "Reject a proposal",
+        "Everyone in the room reads the reason.",
+        example={"reason": "We still need it."},
+        errors=DECIDED,
+    )
+)
+async def reject(
+    call: Call,
+    room: RoomInPath,
+    proposal: ProposalId,
+    reason: Annotated[str, describe("Why.", min_length=1, max_length=MAX_REASON)],
+) -> Outcome:
+    from folkmoot.rooms import proposals
+
+    return await proposals.reject(call.services.rooms, call.visitor, room, proposal, reason)

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
-from folkmoot.operations.rooms.history import SAID, PostedMessage
-from folkmoot.operations.rooms.messages import envelope
-from folkmoot.operations.rooms.settings import PATTERNS, OneRoom, given_settings
-from folkmoot.operations.row import (
-    Absent,
-    Operation,
-    Route,
-    describe,
+from folkmoot.operations.declare import Topic, delete, get, post
+from folkmoot.operations.rooms.messages import (
+    SAID,
+    PostedMessage,
+    RoomInPath,
+    envelope,
+    given,
+    posted,
 )
+from folkmoot.operations.rooms.settings import PATTERNS
+from folkmoot.operations.row import Absent, describe
 from folkmoot.rooms.model import RoomRights
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
 
-FOR_PEOPLE: Final = Absent("Who may do what in a room is for people to decide, not for a model.")
+PATH: Final = "/v1/rooms/{room}"
 ANSWER: Final = "The message as everyone gets it."
 
 Name = Annotated[str, describe("The name of someone in the room.", min_length=1, max_length=128)]
@@ -32,151 +34,100 @@ Held = Annotated[
     list[Any], describe("Patterns over kinds, alone or with a constraint.", schema=PATTERNS)
 ]
 Reason = Annotated[str, describe("Why; everyone in the room reads it.", max_length=4096)]
-
-
-class GrantInRoom(OneRoom, frozen=True, kw_only=True):
-    """The participant and the capabilities to grant."""
-
-    recipient: Name
-    capabilities: Held
-    reason: Reason | UnsetType = UNSET
-
-
-class RevokeInRoom(OneRoom, frozen=True, kw_only=True):
-    """The participant and the capabilities to revoke."""
-
-    recipient: Name | UnsetType = UNSET
-    grant_id: (
-        Annotated[
-            str,
-            describe("The id of a grant: that of its message.", min_length=1, max_length=128),
-        ]
-        | UnsetType
-    ) = UNSET
-    capabilities: Held | UnsetType = UNSET
-    reason: Reason | UnsetType = UNSET
-
-
-class Kick(OneRoom, frozen=True, kw_only=True):
-    """Who shall be in the room no longer."""
-
-    participant: Name
-    reason: Reason | UnsetType = UNSET
-
-
-async def rights(call: Call[OneRoom]) -> RoomRights:
-    """The rights of everyone in a room."""
-    return await call.services.rooms.rights(call.visitor, call.arguments.room)
-
-
-async def grant(call: Call[GrantInRoom]) -> Any:
-    """Let someone do more in a room."""
-    return await post_change(call, "capability.grant")
-
-
-async def revoke(call: Call[RevokeInRoom]) -> Any:
-    """Let someone do less in a room."""
-    return await post_change(call, "capability.revoke")
-
-
-async def kick(call: Call[Kick]) -> Any:
-    """Remove someone from a room."""
-    return await post_change(call, "room.kick")
-
-
-async def post_change(call: Call[Any], kind: str) -> Any:
-    """Post a change of rights, and return the stored message."""
-    raw = envelope(kind, given_settings(call.arguments))
-    return Raw(await call.services.rooms.post(call.visitor, call.arguments.room, raw))
-
-
-RIGHTS: Final = (
-    Operation(
-        name="room/rights",
-        description="What each role holds, and what was granted by messages and not taken back. "
-        "What the settings grant single people is shown to owners, with the room.",
-        handler=rights,
-        scope="rooms",
-        who="guest",
-        tool=FOR_PEOPLE,
-        routes=(
-            Route(
-                "GET",
-                "/v1/rooms/{room}/grants",
-                id="listRights",
-                summary="List who may do what in a room",
-                answer="The rights.",
-            ),
-        ),
-        commands=Absent("The page of a room in the browser shows it."),
-    ),
-    Operation(
-        name="room/grant",
-        description="Takes effect with their next message. Nobody can grant what they do not hold.",
-        gives=PostedMessage,
-        handler=grant,
-        scope="rooms.manage",
-        who="guest",
-        reaches_others=True,
-        errors=SAID,
-        tool=FOR_PEOPLE,
-        routes=(
-            Route(
-                "POST",
-                "/v1/rooms/{room}/grants",
-                id="grantInRoom",
-                summary="Give someone in a room more rights",
-                status=201,
-                answer=ANSWER,
-                example={"recipient": "grace", "capabilities": ["mcp.proposal.*"]},
-            ),
-        ),
-        commands=("room grant",),
-    ),
-    Operation(
-        name="room/revoke",
-        description="By the grant's id or by the one who holds it, whole or in part; and "
-        "everything that was granted from it.",
-        gives=PostedMessage,
-        handler=revoke,
-        scope="rooms.manage",
-        who="guest",
-        effect="destroys",
-        reaches_others=True,
-        errors=SAID,
-        tool=FOR_PEOPLE,
-        routes=(
-            Route(
-                "POST",
-                "/v1/rooms/{room}/revocations",
-                id="revokeInRoom",
-                summary="Take rights in a room back",
-                status=201,
-                answer=ANSWER,
-                example={"recipient": "grace"},
-            ),
-        ),
-        commands=("room revoke",),
-    ),
-    Operation(
-        name="room/kick",
-        description="They are disconnected, and need a new invitation to come back.",
-        gives=PostedMessage,
-        handler=kick,
-        scope="rooms.manage",
-        who="guest",
-        reaches_others=True,
-        errors=SAID,
-        tool=FOR_PEOPLE,
-        routes=(
-            Route(
-                "DELETE",
-                "/v1/rooms/{room}/participants/{participant}",
-                id="kick",
-                summary="Remove someone from a room",
-                answer=ANSWER,
-            ),
-        ),
-        commands=("room kick",),
-    ),
+rights = Topic(
+    scope="rooms.manage",
+    who="guest",
+    tool=Absent("Who may do what in a room is for people to decide, not for a model."),
 )
+changed = rights.with_(reaches_others=True, errors=SAID)
+
+
+@rights.reads(
+    "room/rights",
+    get(PATH + "/grants", "listRights", "List who may do what in a room", answer="The rights."),
+    scope="rooms",
+    commands=Absent("The page of a room in the browser shows it."),
+)
+async def show(call: Call, room: RoomInPath) -> RoomRights:
+    """What each role holds, and what was granted by messages and not taken back. What the settings
+    grant single people is shown to owners, with the room.
+    """
+    return await call.services.rooms.rights(call.visitor, room)
+
+
+@changed.adds(
+    "room/grant",
+    post(
+        PATH + "/grants",
+        "grantInRoom",
+        "Give someone in a room more rights",
+        status=201,
+        answer=ANSWER,
+        example={"recipient": "grace", "capabilities": ["mcp.proposal.*"]},
+    ),
+    commands=("room grant",),
+)
+async def grant(
+    call: Call,
+    room: RoomInPath,
+    recipient: Name,
+    capabilities: Held,
+    *,
+    reason: Reason | UnsetType = UNSET,
+) -> PostedMessage:
+    """Takes effect with their next message. Nobody can grant what they do not hold."""
+    said = given(UNSET, recipient=recipient, capabilities=capabilities, reason=reason)
+    return await post_change(call, room, "capability.grant", said)
+
+
+@changed.destroys(
+    "room/revoke",
+    post(
+        PATH + "/revocations",
+        "revokeInRoom",
+        "Take rights in a room back",
+        status=201,
+        answer=ANSWER,
+        example={"recipient": "grace"},
+    ),
+    commands=("room revoke",),
+)
+async def revoke(
+    call: Call,
+    room: RoomInPath,
+    *,
+    recipient: Name | UnsetType = UNSET,
+    grant_id: Annotated[
+        str, describe("The id of a grant: that of its message.", min_length=1, max_length=128)
+    ]
+    | UnsetType = UNSET,
+    capabilities: Held | UnsetType = UNSET,
+    reason: Reason | UnsetType = UNSET,
+) -> PostedMessage:
+    """By the grant's id or by the one who holds it, whole or in part; and everything that was
+    granted from it.
+    """
+    said = given(
+        UNSET, recipient=recipient, grant_id=grant_id, capabilities=capabilities, reason=reason
+    )
+    return await post_change(call, room, "capability.revoke", said)
+
+
+@changed.destroys(
+    "room/kick",
+    delete(
+        PATH + "/participants/{participant}", "kick", "Remove someone from a room", answer=ANSWER
+    ),
+    commands=("room kick",),
+)
+async def kick(
+    call: Call, room: RoomInPath, participant: Name, *, reason: Reason | UnsetType = UNSET
+) -> PostedMessage:
+    """They are disconnected, and need a new invitation to come back."""
+    said = given(UNSET, participant=participant, reason=reason)
+    return await post_change(call, room, "room.kick", said)
+
+
+async def post_change(call: Call, room: str, kind: str, payload: dict[str, Any]) -> PostedMessage:
+    """Post a change of rights, and return the stored message."""
+    return posted(await call.services.rooms.post(call.visitor, room, envelope(kind, payload)))

@@ -17,7 +17,7 @@ from folkmoot.gateway.part import kind_of
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import STYLES
-from folkmoot.operations.mail import APP_META, APP_TYPE, APP_TYPES, INBOX_APP, OLD_APP_TYPE
+from folkmoot.operations.inbox_app import APP_META, APP_TYPE, APP_TYPES, INBOX_APP, OLD_APP_TYPE
 from folkmoot.transports.mcp.notices import INBOX
 
 if TYPE_CHECKING:

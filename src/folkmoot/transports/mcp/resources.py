@@ -11,7 +11,7 @@ from folkmoot.core.entity import Entity
 from folkmoot.core.message import ErrorObject
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, RESOURCES_READ, SUBSCRIBE
-from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
+from folkmoot.operations.inbox_app import APP_META, APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.admission import text_in
 from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, Resubscriptions

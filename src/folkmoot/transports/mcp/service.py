@@ -36,7 +36,7 @@ from folkmoot.operations.arguments import truncated
 from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL, FIND_TOOL, inner_call
-from folkmoot.operations.mail import APP_TYPES
+from folkmoot.operations.inbox_app import APP_TYPES
 from folkmoot.taskgroups import group
 from folkmoot.transports.limits import DELIVERY_SECONDS
 from folkmoot.transports.mcp.admission import check_completion, object_in, text_in, texts_in

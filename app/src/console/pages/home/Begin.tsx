@@ -46,7 +46,7 @@ export function Begin() {
 }
 
 function Steps({ onDismiss }: { onDismiss: () => void }) {
-  const opened = useLoad<hub.Credentials>("/v1/me/credentials", ["tokens.changed"]);
+  const opened = useLoad<hub.Tokens>("/v1/me/credentials", ["tokens.changed"]);
   const invites = useLoad<hub.OpenInvites>(may("contacts") ? "/v1/me/invites?limit=1" : null);
   const contacts = useLoad<hub.ContactPage>(may("contacts") ? "/v1/contacts?limit=1" : null, ["contacts.changed"]);
   const rooms = useLoad<hub.RoomPage>(may("rooms.manage") ? "/v1/rooms?limit=100" : null, ["room.membership"]);
@@ -57,7 +57,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
   const steps: Step[] = [
     {
       title: "Connect an assistant",
-      done: opened.data && callers(opened.data.credentials).length > 0,
+      done: opened.data && callers(opened.data.tokens).length > 0,
       body: <Clients onConnected={opened.reload} />,
     },
   ];

@@ -346,7 +346,7 @@ function AskWhich({ handle, onDone }: { handle: string; onDone: () => unknown })
 
 function CredentialsOf({ handle }: { handle: string }) {
   const path = `/v1/people/${encodeURIComponent(handle)}/credentials`;
-  const load = useLoad<hub.Credentials>(path, ON);
+  const load = useLoad<hub.Tokens>(path, ON);
   const revoke = async (it: hub.Credential) => {
     const said = it.kind === "browser" ? "That browser is signed out." : "The token is revoked.";
     const gone = await attempt(() => send("DELETE", `${path}/${encodeURIComponent(it.id)}`), said);
@@ -387,11 +387,11 @@ function CredentialsOf({ handle }: { handle: string }) {
   return (
     <Section title="Tokens and browsers" hint="Tokens and signed-in browsers. Secrets are never shown.">
       <Loaded load={load}>
-        {({ credentials }) =>
-          credentials.length ? (
+        {({ tokens }) =>
+          tokens.length ? (
             <>
-              <Table label="Tokens and browsers" columns={columns} rows={credentials} rowKey={(it) => it.id} />
-              <p class="soft small">{counted(credentials.length, "entry", "entries")}</p>
+              <Table label="Tokens and browsers" columns={columns} rows={tokens} rowKey={(it) => it.id} />
+              <p class="soft small">{counted(tokens.length, "entry", "entries")}</p>
             </>
           ) : (
             <Empty title="Nothing opens the account.">

@@ -1,4 +1,4 @@
-"""Operators show that they are there before they change what the hub's machine runs.
+"""People show that they are there, as operators must before they change what the hub runs.
 
 A browser session lasts for weeks and a laptop is left open. For such a change their passkey signs
 the very call, or they give a token once more where they have no passkey.
@@ -7,12 +7,15 @@ the very call, or they give a token once more where they have no passkey.
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
+from folkmoot.accounts.limits import MAX_PASSKEY_ANSWER, MAX_PASSKEY_TICKET
+from folkmoot.accounts.model import Decision
 from folkmoot.core import errors as e
 from folkmoot.core.scopes import OPERATE, scope
-from folkmoot.operations.passkeys import SignedAnswer, SignedTicket, is_present
 from folkmoot.operations.row import CONFIRMED, Arguments, describe
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 PRESENT: Final = {**CONFIRMED, "folkmoot-ticket": "ticket", "folkmoot-passkey": "passkey"}
 """In headers, which nobody logs, as a token that is given once more."""
-SECRET: Final = ("token", "ticket", "passkey")
+CONFIRMING: Final = ("token", "ticket", "passkey")
 ERRORS: Final = (
     e.CapabilityDenied,
     e.ConfirmationInvalid,
@@ -40,6 +43,33 @@ NARROW: Final = (
 )
 
 
+SignedTicket = Annotated[
+    str,
+    describe(
+        "The ticket of `folkmoot/begin_presence` for this call.", max_length=MAX_PASSKEY_TICKET
+    ),
+]
+SignedAnswer = Annotated[
+    str, describe("What the browser's passkey signed for it.", max_length=MAX_PASSKEY_ANSWER)
+]
+
+
+async def is_present(call: Call, operation: str, ticket: str, passkey: str, *unsigned: str) -> bool:
+    """Whether the caller's passkey signed this very call; one that it did not sign is refused.
+
+    Its arguments are all but `ticket` and `passkey`, which sign it, and those that are `unsigned`.
+    """
+    if not ticket:
+        return False
+    signed = msgspec.to_builtins(call.arguments)
+    for name in ("ticket", "passkey", *unsigned):
+        signed.pop(name, None)
+    await call.services.accounts.passkeys.check_presence(
+        call.account, call.caller.base_url, Decision(operation, signed), ticket, passkey
+    )
+    return True
+
+
 class Confirmed(Arguments, frozen=True, kw_only=True):
     """What shows over the network that an operator is there."""
 
@@ -54,7 +84,7 @@ class Confirmed(Arguments, frozen=True, kw_only=True):
     passkey: SignedAnswer = ""
 
 
-async def check_present(call: Call[Any], operation: str) -> None:
+async def check_present(call: Call, operation: str) -> None:
     """Refuse whoever does not show that they are there.
 
     On the operator's own socket nothing more is needed: whoever is there can start programs anyway.
@@ -65,7 +95,8 @@ async def check_present(call: Call[Any], operation: str) -> None:
     try:
         if not is_secure(who.base_url):
             raise e.CapabilityDenied(INSECURE)
-        if not await is_present(call, operation, "token"):
+        given = call.arguments
+        if not await is_present(call, operation, given.ticket, given.passkey, "token"):
             await check_token(call)
     except e.FolkmootError as error:
         from folkmoot import audit
@@ -74,7 +105,7 @@ async def check_present(call: Call[Any], operation: str) -> None:
         raise
 
 
-async def check_token(call: Call[Any]) -> None:
+async def check_token(call: Call) -> None:
     """Refuse a request without a token that shows it is the caller's own.
 
     What they may do they came with. A token for a few things only, such as an agent's, is not one
