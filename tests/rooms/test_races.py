@@ -255,3 +255,26 @@ async def test_one_round_of_upkeep_that_fails_is_not_the_last(tmp_path, monkeypa
 
 def _grant(recipient: str, *capabilities: Any) -> dict[str, Any]:
     return {"recipient": recipient, "capabilities": list(capabilities)}
+
+
+async def test_a_proposal_that_was_just_stored_is_listed_with_its_message(hub, monkeypatch):
+    await hub.meet(hub.bob)
+    write, stored, go_on = type(hub.store).write, asyncio.Event(), asyncio.Event()
+
+    async def write_and_wait(store: Any, unit: Any, **how: Any) -> Any:
+        """The store has it, and the room does not know yet."""
+        done = await write(store, unit, **how)
+        stored.set()
+        await go_on.wait()
+        return done
+
+    monkeypatch.setattr(type(hub.store), "write", write_and_wait)
+    proposed = {"method": "tools/call", "params": {"name": "mow", "arguments": {}}}
+    posting = asyncio.ensure_future(
+        hub.rooms.post(hub.bob, "square", envelope("mcp.proposal.tools/call", proposed, id="p1"))
+    )
+    await stored.wait()
+    (one,) = (await hub.rooms.asks.open_for(hub.ann)).proposals
+    assert b"mow" in (await hub.rooms.asks.message(one) or b"")
+    go_on.set()
+    await posting

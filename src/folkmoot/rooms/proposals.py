@@ -141,7 +141,8 @@ class ProposalFinder(Entity):
     async def message(self, one: Decidable) -> bytes | None:
         """The message of a proposal, if the history still has it."""
         live = self.live.get(one.room_id)
-        if live is not None:
+        # What is committed is listed at once, and a moment later the room has it.
+        if live is not None and live.delivered >= one.seq:
             return await live.message(one.seq)
         row = await self.store.read(
             lambda tx: tx.fetch_one(
