@@ -299,7 +299,7 @@ class Desk:
         def look(message: Any) -> None:
             bad = message.type in ("error", "warning")
             if bad and not any(words in message.text for words in ignored()):
-                self.problems.append(f"{message.type}: {message.text}")
+                self.problems.append(f"{message.type}: {message.text} ({message.location['url']})")
 
         page = context.new_page()
         page.on("console", look)
