@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,8 +63,11 @@ def variables(host: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(browser: Browser, host: str) -> Iterator[Desk]:
-    """A browser in which nothing may go wrong: no error, warning, violation or failed request."""
+def desk(browser: Browser, host: str, tmp_path: Path) -> Iterator[Desk]:
+    """A browser in which nothing may go wrong: no error, warning, violation or failed request.
+
+    It is closed before what a test made in its folder is removed: a page may still show that.
+    """
     problems: list[str] = []
     desk = Desk(browser, host, problems)
     yield desk
