@@ -34,6 +34,11 @@ function Shown() {
   return <p>{data ? data.n : "none"}</p>;
 }
 
+async function opened() {
+  sources[0]!.onopen?.();
+  await settle(50);
+}
+
 const settle = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 const show = (state: boolean) => {
   hidden = !state;
@@ -50,7 +55,6 @@ beforeEach(async () => {
   document.body.innerHTML = "<main></main>";
   openLive();
   render(<Shown />, document.querySelector("main")!);
-  await settle(50);
 });
 
 afterEach(() => {
@@ -60,7 +64,24 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+it("reads nothing before it is told of changes, so that none falls between", async () => {
+  await settle(900);
+  expect(asked).toBe(0);
+  await opened();
+  await settle(2_000);
+  expect(asked).toBe(1);
+});
+
+it("reads without a stream that takes long, and again when it is open", async () => {
+  await settle(1_100);
+  expect(asked).toBe(1);
+  await opened();
+  await settle(2_000);
+  expect(asked).toBe(2);
+});
+
 it("reads again once for many events, and goes on while they do not stop", async () => {
+  await opened();
   expect(document.body.textContent).toBe("1");
   for (let n = 0; n < 50; n++) sources[0]!.tell("settings.changed");
   await settle(1_100);
@@ -74,6 +95,7 @@ it("reads again once for many events, and goes on while they do not stop", async
 });
 
 it("does not read what nobody sees, and reads once when it is seen", async () => {
+  await opened();
   show(false);
   for (let n = 0; n < 50; n++) {
     sources[0]!.tell("settings.changed");
@@ -86,6 +108,7 @@ it("does not read what nobody sees, and reads once when it is seen", async () =>
 });
 
 it("gives its connection up while nobody sees the page, and reads anew with the next", async () => {
+  await opened();
   show(false);
   await settle(31_000);
   expect(sources.map((it) => it.readyState)).toEqual([FakeSource.CLOSED]);

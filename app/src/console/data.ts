@@ -12,7 +12,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, sentence, Unreachable } from "../api/call";
 import type { EventName, HubEvent } from "../web/live";
 import { ask, type Method } from "../web/rest";
-import { useEvents } from "./live";
+import { streamOpened, useEvents } from "./live";
 import { over } from "./session";
 
 const GATHER_MS = 250;
@@ -109,6 +109,8 @@ function useReading<T>(
     const stale = () => run !== latest.current.run || !latest.current.alive;
     setState((was) => (was.of === of ? { ...was, busy: true } : was));
     try {
+      if (on.length) await streamOpened();
+      if (stale()) return;
       const data = await latest.current.read(before);
       if (stale()) return;
       latest.current.data = data;

@@ -14,13 +14,18 @@ export const connected = signal<boolean | null>(null);
 export const keepOpen = signal(false);
 
 const UNSEEN_MS = 30_000;
+/** How long the first reading waits for the stream. */
+const OPENING_MS = 1_000;
 const listeners = new Map<EventName, Set<Listener>>();
 let broken = false;
+let opened = () => {};
+let opening: Promise<void> = Promise.resolve();
 
 const live = new Live(["reload"], tell, (open) => {
   const again = open && broken;
   broken = !open;
   connected.value = open;
+  opened();
   // A stream that ended may mean that the session did.
   if (!open) void start().catch(() => {});
   if (again) everyone({ name: "reload", data: { reason: "gap" } });
@@ -39,7 +44,23 @@ function seen(): void {
   }
 }
 
+/**
+ * What is read once this is done is told of every change. What was read earlier could change before
+ * the stream is open, and nobody would say so; where that takes long, it is read again then.
+ */
+export const streamOpened = (): Promise<void> => opening;
+
 export function openLive(): void {
+  opening = new Promise((resolve) => {
+    const late = setTimeout(() => {
+      broken = true;
+      resolve();
+    }, OPENING_MS);
+    opened = () => {
+      clearTimeout(late);
+      resolve();
+    };
+  });
   live.open();
   document.addEventListener("visibilitychange", seen);
 }
@@ -47,6 +68,7 @@ export function openLive(): void {
 export function closeLive(): void {
   document.removeEventListener("visibilitychange", seen);
   clearTimeout(timer);
+  opened();
   live.close();
 }
 
