@@ -13,6 +13,8 @@ from tests.process import Process
 SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")
 # What the console of a page says whose session was taken away.
 OUT = ("401 (Unauthorized)", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+# What the front page says to those who are not signed in.
+FRONT = "A place where everyone can speak."
 WIDTHS = (320, 390, 768, 1280, 2560)
 OVER = """async (width) => {
   const frame = () => new Promise(requestAnimationFrame);
@@ -86,6 +88,17 @@ class Web(Controls):
         self.field("Token").press("Enter")
         expect(self.text("this browser", exact=True)).to_be_visible()
         return self
+
+    def hear_late_of_the_end(self) -> None:
+        """Have the page hear a while after the hub ended its session."""
+
+        def hold(route: Any) -> None:
+            answer = route.fetch()
+            if route.request.method == "DELETE":
+                self.page.wait_for_timeout(1_500)
+            route.fulfill(response=answer)
+
+        self.page.route("**/v1/session", hold)
 
     def write(self, text: str) -> None:
         super().write(text)

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.console import OUT, Console, Operated, Web, started
+from tests.browser.console import FRONT, OUT, Console, Operated, Web, started
 from tests.browser.harness import Person, expect, shows
 
 pytestmark = pytest.mark.browser
-
-FRONT = "A place where everyone can speak."
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +44,18 @@ def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(here, 
         web.page.locator(".threads").wait_for()
         assert web.page.url == f"{web.hub}/inbox"
     assert web.secrets() == []
+
+
+def test_signing_out_in_a_room_asks_for_nothing_more(here, desk):
+    """Neither the events nor the room are connected to again, and nothing is read or marked."""
+    ann = Person(here.url, "ann_ends")
+    ann.call("room/create", name="ends")
+    web = Console(desk, here.url, ann.token, "/rooms/ends")
+    web.say("Good night.")
+    expect(web.message("Good night.")).to_be_visible()
+    web.hear_late_of_the_end()
+    web.press("Sign out", says=FRONT)
+    assert web.context.cookies() == []
 
 
 def test_an_operators_link_opens_the_console_with_the_pages_of_operators(here, desk):

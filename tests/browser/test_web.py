@@ -85,14 +85,7 @@ def test_signing_out_among_the_browsers_asks_for_nothing_more(hub, desk):
     """The page hears of the end of its own session, and must not look for mail with it, nor count
     what is new, which it does a second after it was opened."""
     web = Web(desk, hub, "/account", token=Person(hub, "cleo_ends").token)
-
-    def hold(route):
-        answer = route.fetch()
-        if route.request.method == "DELETE":
-            web.page.wait_for_timeout(1_500)
-        route.fulfill(response=answer)
-
-    web.page.route("**/v1/session", hold)
+    web.hear_late_of_the_end()
     web.page.reload()
     web.confirm("Sign out", web.page.get_by_role("region", name="Browsers"))
     expect(web.text("This browser is signed out.")).to_be_visible()

@@ -22,7 +22,8 @@ let opened = () => {};
 let opening: Promise<void> = Promise.resolve();
 
 const live = new Live(["reload"], tell, (open) => {
-  const again = open && broken;
+  // One that opens though none had failed was closed while the reader tried to sign out.
+  const again = open && (broken || connected.value === true);
   broken = !open;
   connected.value = open;
   opened();
@@ -70,6 +71,7 @@ export function closeLive(): void {
   clearTimeout(timer);
   opened();
   live.close();
+  connected.value = null;
 }
 
 function tell(event: HubEvent): void {

@@ -7,6 +7,7 @@ import { Button, Notice, Ring } from "../components/parts";
 import { Navigation } from "../navigation/Navigation";
 import { keepPage } from "../web/install";
 import { signInPath } from "../web/paths";
+import { requests } from "../web/requests";
 import { closeLive, openLive } from "./live";
 import { Invited } from "./Invited";
 import { PAGES } from "./pages";
@@ -74,7 +75,9 @@ effect(() => {
 });
 // A page that the browser kept while another was shown may be of somebody who signed out since.
 addEventListener("pageshow", (event) => {
-  if (event.persisted) void start().catch(() => {});
+  if (!event.persisted) return;
+  if (requests().signal.aborted) location.reload();
+  else void start().catch(() => {});
 });
 takeInvitation();
 addEventListener("hashchange", takeInvitation);

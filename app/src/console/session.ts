@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 
 import { session, signOut } from "../web/session";
 import { signInPath } from "../web/paths";
+import { requests } from "../web/requests";
 import { ask } from "../web/rest";
 import { guestOf, who } from "../web/who";
 import { pathTo } from "./router";
@@ -50,8 +51,9 @@ export async function start(): Promise<boolean> {
   return true;
 }
 
-/** Everything that was shown goes away. */
+/** Everything that was shown goes away, and asks for nothing more. */
 export function over(): void {
+  void requests().stop();
   lost.value = guestOf.value
     ? "Your guest access has ended. Ask for another invitation."
     : "You are signed out, or your session has ended.";

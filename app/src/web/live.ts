@@ -1,5 +1,7 @@
 /** What changes, as the hub tells it: `/v1/events`. Where that fails, a page goes on polling. */
 
+import { requests } from "./requests";
+
 /** Each name that `docs/reference/events.md` lists. */
 export type EventName =
   | "mail.received"
@@ -36,6 +38,8 @@ export class Live {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly names = new Set<EventName>();
+  private wanted = false;
+  private ignoreStop = () => {};
 
   /** `onEvent` is called for every event, and `onState` when the stream comes or goes. */
   constructor(
@@ -47,16 +51,29 @@ export class Live {
   }
 
   open(): void {
-    if (this.source) return;
+    this.wanted = true;
+    if (!this.source) this.connect();
+  }
+
+  private connect(): void {
+    const asking = requests();
+    if (asking.signal.aborted) {
+      void asking.free.then(() => this.wanted && this.open());
+      return;
+    }
     const source = new EventSource("/v1/events");
     this.source = source;
     this.names.forEach((name) => this.listen(name));
+    this.ignoreStop = asking.onStop(() => {
+      this.disconnect();
+      this.connect();
+    });
     source.onopen = () => this.onState(true);
     source.onerror = () => {
       this.onState(false);
       if (source.readyState !== EventSource.CLOSED) return;
       // A browser comes back to a stream that broke, but not to one that was refused.
-      this.close();
+      this.disconnect();
       this.timer = setTimeout(() => this.open(), AGAIN_MS);
     };
   }
@@ -73,7 +90,13 @@ export class Live {
   }
 
   close(): void {
+    this.wanted = false;
+    this.disconnect();
+  }
+
+  private disconnect(): void {
     clearTimeout(this.timer);
+    this.ignoreStop();
     this.source?.close();
     this.source = null;
   }

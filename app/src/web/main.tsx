@@ -19,8 +19,9 @@ import { Connect, Connected } from "./Connect";
 import { keepPage } from "./install";
 import { type EventName, Live } from "./live";
 import { ownPath } from "./paths";
+import { startOver } from "./requests";
 import { ask, call } from "./rest";
-import { type Session, session, signOut, useCode } from "./session";
+import { forget, type Session, session, signOut, useCode } from "./session";
 import { SignIn } from "./SignIn";
 import { may, who } from "./who";
 
@@ -114,27 +115,22 @@ const live = new Live(
 );
 
 let counting: ReturnType<typeof setTimeout> | undefined;
-let counted: Promise<unknown> = Promise.resolve();
 /** Count what waits for the reader, and what is new in rooms; much at once is counted once. */
 function countSoon(): void {
   counting ??= setTimeout(() => {
     counting = undefined;
-    counted = Promise.allSettled([may("rooms") && countRooms(), may("decide") && countDecisions()]);
+    if (may("rooms")) {
+      ask<UnreadRooms>("GET", "/v1/unread").then(
+        ({ rooms }) => (roomNews.value = rooms),
+        () => {},
+      );
+    }
+    if (!may("decide")) return;
+    ask<{ count: number }>("GET", "/v1/asks?limit=0").then(
+      ({ count }) => (waiting.value = count),
+      () => {},
+    );
   }, COUNT_MS);
-}
-
-async function countRooms(): Promise<void> {
-  roomNews.value = (await ask<UnreadRooms>("GET", "/v1/unread")).rooms;
-}
-
-async function countDecisions(): Promise<void> {
-  waiting.value = (await ask<{ count: number }>("GET", "/v1/asks?limit=0")).count;
-}
-
-function stopCounting(): Promise<unknown> {
-  clearTimeout(counting);
-  counting = undefined;
-  return counted;
 }
 
 function show(to: "/inbox" | "/account" | "/sign-in"): void {
@@ -144,8 +140,10 @@ function show(to: "/inbox" | "/account" | "/sign-in"): void {
 
 /** Forget everything of whoever was signed in. */
 function leave(why: string): void {
+  startOver();
   live.close();
-  void stopCounting();
+  clearTimeout(counting);
+  counting = undefined;
   mailbox.stop();
   mailbox = opened();
   mailbox.phase.value = "signed_out";
@@ -238,12 +236,7 @@ function again(error: unknown): void {
 }
 
 async function out(why = "You are signed out."): Promise<void> {
-  // The hub tells that this session ends: whoever asks then is refused.
-  live.close();
-  await stopCounting();
-  const done = await mailbox.attempt(() => signOut());
-  if (done === undefined) live.open();
-  else leave(why);
+  if ((await mailbox.attempt(() => signOut())) !== undefined) leave(why);
 }
 
 function App() {
@@ -294,7 +287,7 @@ function App() {
           }}
           onGone={(why) => {
             // The cookie is of no use any more.
-            void signOut().catch(() => {});
+            void forget().catch(() => {});
             leave(why);
           }}
           onSignOut={() => void out("This browser is signed out.")}

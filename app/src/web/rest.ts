@@ -2,6 +2,7 @@
 import { type Call, Refused, Unreachable } from "../api/call";
 import type { OperationName, Operations } from "../api/types";
 import { isLoopback } from "../text/reach";
+import { requests } from "./requests";
 
 type ThreadPage = Operations["msg/thread"][1];
 type Args = Record<string, unknown>;
@@ -49,16 +50,30 @@ export const staysSignedIn = () => location.protocol === "https:" || isLoopback(
 const UNAUTHORISED = 401;
 const CALL_MS = 30_000;
 
+/** One request of this page; `confirm` is a token that is given once more. */
+export function ask<T>(method: Method, path: string, body?: unknown, confirm = ""): Promise<T> {
+  if (method !== "GET") return requests().change(() => request<T>(method, path, body, confirm));
+  return requests().read((signal) => request<T>(method, path, body, confirm, signal));
+}
+
 /**
- * One request of this page. Changes carry a header that no other page can send; `confirm` is a
- * token that is given once more.
+ * A request that is made whether or not the page may still ask for anything. Changes carry a header
+ * that no other page can send.
  */
-export async function ask<T>(method: Method, path: string, body?: unknown, confirm = ""): Promise<T> {
+export async function request<T>(
+  method: Method,
+  path: string,
+  body?: unknown,
+  confirm = "",
+  signal?: AbortSignal,
+): Promise<T> {
   const headers: Record<string, string> = {};
   if (method !== "GET" && (staysSignedIn() || !SIGNS_UP.has(path))) headers["folkmoot-page"] = "1";
   if (body !== undefined) headers["content-type"] = "application/json";
   if (confirm) headers["folkmoot-confirm"] = confirm;
+  const late = AbortSignal.timeout(CALL_MS);
   let response: Response;
+  let text: string;
   try {
     response = await fetch(path, {
       method,
@@ -67,19 +82,26 @@ export async function ask<T>(method: Method, path: string, body?: unknown, confi
       credentials: "same-origin",
       cache: "no-store",
       redirect: "error",
-      signal: AbortSignal.timeout(CALL_MS),
+      signal: signal ? AbortSignal.any([signal, late]) : late,
     });
+    text = await response.text();
   } catch {
     throw new Unreachable();
   }
-  const answer = (await response.json().catch(() => ({}))) as T & {
-    error?: { code?: string; message?: string };
-  };
+  const answer = parsed(text) as T & { error?: { code?: string; message?: string } };
   if (response.ok) return answer;
   if (response.status >= 502) throw new Unreachable();
   const said = answer.error?.message ?? "The hub refused without a reason.";
   const signedOut = response.status === UNAUTHORISED && path !== "/v1/session";
   throw new Refused(said, signedOut, response.status, answer.error?.code ?? "");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
 }
 
 export const call = (async (name: OperationName, args: Args) => {

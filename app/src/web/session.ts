@@ -1,18 +1,22 @@
 /** Who is signed in in this browser, and everything about one's account that is not mail. */
 import type * as hub from "../api/schema";
 import { presence } from "./passkeys";
-import { ask } from "./rest";
+import { ending } from "./requests";
+import { ask, request } from "./rest";
 
 export type Session = hub.BrowserSession;
 export type Credential = hub.Credential;
 export type OpenInvite = hub.OpenInvite;
 
-export const session = () => ask<Session>("GET", "/v1/session");
+/** The hub tells everyone who they are, also those whose session has ended. */
+export const session = () => request<Session>("GET", "/v1/session");
 export const signIn = (token: string) => ask<unknown>("POST", "/v1/session", { token });
 export const useCode = (code: string) => ask<unknown>("POST", "/v1/session/code", { code });
 export const setUp = (secret: string, handle: string) =>
   ask<hub.Registration>("POST", "/v1/set-up", { secret, handle });
-export const signOut = () => ask<unknown>("DELETE", "/v1/session");
+/** Have the browser forget a session that may have ended already. */
+export const forget = () => request<unknown>("DELETE", "/v1/session");
+export const signOut = () => ending(forget);
 
 export const credentials = async () =>
   (await ask<hub.Tokens>("GET", "/v1/me/credentials")).tokens;
@@ -33,4 +37,6 @@ export const withdrawInvite = (id: string) =>
 export const changeHandle = (handle: string) =>
   ask<hub.HandleChanged>("PUT", "/v1/me/handle", { new_handle: handle });
 export const deleteAccount = (handle: string) =>
-  ask<hub.AccountDeleted>("DELETE", `/v1/me?${new URLSearchParams({ confirm: handle })}`);
+  ending(() =>
+    request<hub.AccountDeleted>("DELETE", `/v1/me?${new URLSearchParams({ confirm: handle })}`),
+  );

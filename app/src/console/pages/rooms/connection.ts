@@ -1,4 +1,5 @@
 /** One WebSocket to a room, which comes back after a break and goes on where it was. */
+import { requests } from "../../../web/requests";
 import type { Capability } from "./capabilities";
 import type { Direct, Envelope } from "./envelope";
 
@@ -70,6 +71,7 @@ export class Connection {
   private tries = 0;
   private ended = false;
   private welcomed = false;
+  private ignoreStop = () => {};
   private readonly conn = newId();
 
   /** Messages after `after` are wanted; in another epoch all of them may be new. */
@@ -84,6 +86,11 @@ export class Connection {
   open(): void {
     clearTimeout(this.timer);
     if (this.ended || this.socket) return;
+    const asking = requests();
+    if (asking.signal.aborted) {
+      void asking.free.then(() => this.open());
+      return;
+    }
     this.handlers.onState("connecting", "");
     const query = new URLSearchParams({ room: this.room, conn: this.conn, linger: "1", after: String(this.after) });
     if (this.epoch) query.set("epoch", this.epoch);
@@ -93,6 +100,12 @@ export class Connection {
     socket.onmessage = (event: { data: unknown }) => {
       if (socket === this.socket && typeof event.data === "string") this.take(event.data);
     };
+    this.ignoreStop = asking.onStop(() => {
+      socket.close();
+      this.socket = null;
+      this.welcomed = false;
+      this.open();
+    });
     socket.onclose = (event: { code: number; reason: string }) => {
       if (socket === this.socket) this.broken(event.code, event.reason);
     };
@@ -108,6 +121,7 @@ export class Connection {
   close(): void {
     this.ended = true;
     clearTimeout(this.timer);
+    this.ignoreStop();
     this.socket?.close();
     this.socket = null;
     for (const each of this.pending.values()) each.reject(new Error("The page left the room."));
@@ -181,6 +195,7 @@ export class Connection {
   }
 
   private broken(code: number, reason: string): void {
+    this.ignoreStop();
     this.socket = null;
     this.welcomed = false;
     const final = FINAL[code];

@@ -1,6 +1,7 @@
 /** What the pages about servers ask of the hub. */
 import { Refused, Unreachable } from "../../../api/call";
 import type * as hub from "../../../api/schema";
+import { requests } from "../../../web/requests";
 import { over } from "../../session";
 
 /** A server as the list of servers has it. */
@@ -54,15 +55,17 @@ export async function follow<T, P = never>(path: string, options: Followed<P>): 
   if (options.body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
   try {
-    response = await fetch(path, {
-      method: options.method ?? "POST",
-      headers,
-      body: options.body === undefined ? null : JSON.stringify(options.body),
-      credentials: "same-origin",
-      cache: "no-store",
-      redirect: "error",
-      signal: options.signal ?? null,
-    });
+    response = await requests().change(() =>
+      fetch(path, {
+        method: options.method ?? "POST",
+        headers,
+        body: options.body === undefined ? null : JSON.stringify(options.body),
+        credentials: "same-origin",
+        cache: "no-store",
+        redirect: "error",
+        signal: options.signal ?? null,
+      }),
+    );
   } catch (error) {
     throw options.signal?.aborted ? error : new Unreachable();
   }
