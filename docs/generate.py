@@ -21,13 +21,11 @@ from pathlib import Path
 from docs.pages import (
     architecture,
     capabilities,
-    client,
     commands,
     envelope,
     eras,
     errors,
     events,
-    generated_commands,
     http,
     kinds,
     limits,
@@ -56,11 +54,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/operations.md": operations.page,
     "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
-    client.PATH: client.page,
-    generated_commands.PATH: generated_commands.page,
     schema.PATH: schema.page,
 }
-"""The pages that are made whole, and sources: the client's methods, commands, the pages' types."""
+"""The pages that are made whole, and the types of the web pages."""
 
 BLOCKS: dict[str, Callable[[], str]] = {
     **architecture.BLOCKS,

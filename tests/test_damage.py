@@ -10,11 +10,11 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_data
-from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
 from tests.clocks import Later
 from tests.harness import ask
 from tests.mcp_harness import Meeting, meeting, settings
+from tests.operator import ask_socket
 
 DAMAGED = "The database is damaged: nothing is written until it is restored and the hub restarted."
 

@@ -11,6 +11,7 @@ import pytest
 
 from folkmoot import app
 from folkmoot.app import Hub
+from folkmoot.cli.operator import running
 from folkmoot.cli.serve import hub_report, readiness
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
@@ -65,7 +66,7 @@ async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(hubs
         assert (await ask(port(second), "/health/ready")).status == 200
 
         async def told() -> tuple[int, list[Any]]:
-            report = await asyncio.to_thread(hub_report, Paths(first.settings.data_folder))
+            report = await asyncio.to_thread(hub_report, running(Paths(first.settings.data_folder)))
             return (await ask(port(first), "/health/ready")).status, readiness(report)
 
         await until(told, (503, [("Ready", "no: draining, or drained")]))

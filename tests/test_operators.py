@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.cli.operator import read_socket
 from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
 from folkmoot.settings import Settings
@@ -22,6 +21,7 @@ from tests.forge import forked
 from tests.harness import Answer, ask, run
 from tests.mcp_harness import settings
 from tests.nodes import port
+from tests.operator import read_socket
 from tests.process import Process, environment
 
 TOKEN = "operators-token-0123456789"

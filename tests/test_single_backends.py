@@ -18,6 +18,7 @@ import pytest
 from folkmoot import app
 from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_place
+from folkmoot.cli.operator import running
 from folkmoot.cli.serve import hub_report, readiness
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
@@ -442,7 +443,7 @@ async def test_a_node_whose_own_address_is_wrong_says_so(tmp_path, monkeypatch, 
         answer = await ask(port(hub), "/health/ready")
         assert answer.status == 200
         assert json.loads(answer.body)["address"] == {"url": nowhere, "ok": False}
-        report = await asyncio.to_thread(hub_report, Paths(wrong.data_folder))
+        report = await asyncio.to_thread(hub_report, running(Paths(wrong.data_folder)))
         assert readiness(report) == [("Address", f"{nowhere}: does not answer (cluster.address)")]
         for known, level in ((wrong, "problem"), (right, "ok")):
             found = await asyncio.to_thread(list, check_place(known, Paths(known.data_folder)))
@@ -452,7 +453,7 @@ async def test_a_node_whose_own_address_is_wrong_says_so(tmp_path, monkeypatch, 
         assert warned() == [nowhere]
         assert hub._forwarding.answers_at_own
         assert json.loads((await ask(port(hub), "/health/ready")).body)["address"]["ok"]
-        report = await asyncio.to_thread(hub_report, Paths(wrong.data_folder))
+        report = await asyncio.to_thread(hub_report, running(Paths(wrong.data_folder)))
         assert readiness(report) == []
 
 

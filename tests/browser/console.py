@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, Self
 
-from folkmoot.cli.operator import ask_socket
 from tests.browser.harness import Controls, Desk, Person, check_axe, expect
+from tests.operator import ask_socket
 from tests.process import Process
 
 SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
 from tests.browser.console import Console, Operated
 from tests.browser.console_rooms import LOST
@@ -17,6 +16,7 @@ from tests.browser.harness import Person, expect
 from tests.browser.test_console_servers import ECHO, SCHEMA, Place
 from tests.browser.test_console_tapes import hostile
 from tests.interaction.test_operator import given
+from tests.operator import asked
 from tests.process import Process
 from tests.proxy.tape.studio import recording
 

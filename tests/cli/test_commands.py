@@ -10,7 +10,7 @@ from folkmoot.cli.commands import every, plain_answer
 def test_a_list_is_read_page_by_page_and_no_further_than_it_is_wanted():
     asked: list[str | None] = []
 
-    def page(room: str, cursor: str | None) -> Any:
+    def page(room: str, cursor: str | None = None) -> Any:
         asked.append(cursor)
         here = cursor or "1"
         following = {"1": "2", "2": "3", "3": None}[here]

@@ -9,11 +9,11 @@ from typing import Any
 
 from folkmoot.accounts import Account
 from folkmoot.app import Hub
-from folkmoot.cli.operator import ask_here
 from folkmoot.operations.rooms.messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
 from tests.cli.conftest import let_run
+from tests.operator import ask_here
 
 WORDS = [f"word {number}" for number in range(130)]
 SPOKEN = [f"spoken {number}" for number in range(70)]

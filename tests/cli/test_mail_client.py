@@ -451,7 +451,7 @@ def test_an_answer_that_comes_as_a_stream_is_found_in_it():
         assert HubClient(url).call("msg/inbox", {}) == {"a": 1}
     with (
         answering(200, sse(f"data: {NOTICE}"), "text/event-stream") as url,
-        pytest.raises(e.HubUnreachable, match="broke before the answer"),
+        pytest.raises(e.HubUnreachable, match="hung up before it answered"),
     ):
         HubClient(url).call("msg/inbox", {})
 

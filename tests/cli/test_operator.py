@@ -16,8 +16,8 @@ import apsw
 import pytest
 
 from folkmoot import __version__
+from folkmoot.cli.operator import running
 from folkmoot.cli.output import ExitCode, duration, size
-from folkmoot.cli.serve import hub_status
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 
@@ -137,7 +137,7 @@ def test_an_answer_that_is_none_is_one_clear_line(answering, cli):
         (200, b'{"path": "/x"}'),
         (200, b"what?"),
         (400, b'{"error": 5}'),
-        (200, b'{"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}'),
+        (200, b'{"pid": 1, "version": "1", "uptime": "long", "url": "u"}'),
     )
     for command in (*[["backup", "one.db"]] * 4, ["status"]):
         cli.fails(*command, told="folkmoot: error: The hub's answer cannot be understood.\n")
@@ -149,7 +149,7 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(tmp_path, monkeypatch)
 
     monkeypatch.setattr(Path, "lstat", closed)
     with pytest.raises(e.DataFolderUnwritable, match="this user can't open it"):
-        hub_status(Paths(tmp_path))
+        running(Paths(tmp_path)).get_status()
 
 
 def test_what_cannot_be_backed_up_is_one_line(cli, tmp_path):

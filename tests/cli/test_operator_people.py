@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 
-from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
 from tests.harness import ask
 from tests.mcp_harness import INITIALIZE, both_eras, meeting
+from tests.operator import ask_socket
 
 
 def test_an_operator_is_made_and_unmade_while_no_hub_runs(cli, data):

@@ -14,9 +14,9 @@ import pytest
 from folkmoot.cli.output import ExitCode
 from folkmoot.cli.room.follow import MAX_LINE, RoomFollower, Speaker, typed_lines
 from folkmoot.client import Message
-from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
 from folkmoot.core import errors as e
+from folkmoot.rooms.model import MessagePage
 from tests.cli.roomers import post, post_text, propose
 from tests.forge.forked import Forked
 

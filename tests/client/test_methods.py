@@ -15,7 +15,6 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from docs.pages.client import served, snake
 from folkmoot.client import (
     AnswerInvalid,
     AuthenticationRequired,
@@ -23,19 +22,24 @@ from folkmoot.client import (
     HubUnreachable,
     RoomNotFound,
 )
+from folkmoot.client.asking import Method
+from folkmoot.client.transports import HubAnswer, HubRequest
 from folkmoot.core import errors as e
-from folkmoot.operations.routes import COMPONENTS, Endpoint
+from folkmoot.operations.declare import FOR_PAGES
+from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint
 from tests.transports.rest.support import House, house
 
-METHODS = {snake(each.id): each for each in served()}
+METHODS = {name: it for name, it in vars(Hub).items() if isinstance(it, Method)}
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
-class Asked(Hub):
-    """Answers nothing, and remembers what was asked."""
+class Asked:
+    """A transport that answers nothing, and remembers what was asked."""
 
-    def exchange(self, *asked: Any) -> tuple[int, Any]:
-        self.asked = asked
+    name, most = "http://hub.example", 1
+
+    def send(self, request: HubRequest, _answer: HubAnswer, _seconds: float | None) -> None:
+        self.request = request
         raise AnswerInvalid("Nothing is answered.")
 
 
@@ -49,35 +53,56 @@ def example(schema: dict[str, Any]) -> Any:
     return values[schema["type"]] if "type" in schema else {}
 
 
+def routes() -> dict[str, list[Endpoint]]:
+    """The routes that a method asks for, by its name."""
+    found: dict[str, list[Endpoint]] = {}
+    for name, method in METHODS.items():
+        ids = {route.id for route in method.find().as_routed().routes}
+        found[name] = [each for each in ENDPOINTS if each.id in ids]
+    return found
+
+
 @every_method
 def test_a_method_asks_what_its_route_takes(name):
-    each: Endpoint = METHODS[name]
-    hub, properties = Asked("http://hub.example/moot", "sk_1"), each.row.schema["properties"]
-    elsewhere = (*each.path_parameters, *each.query)
-    given = {it.name: example(properties[it.name]) for it in elsewhere}
-    if each.body:
-        given |= {each.route.body: each.route.example} if each.route.body else each.route.example
-    taken = inspect.signature(getattr(Hub, name)).parameters
-    assert {*taken} - {"self", "file"} == {*properties} - {*each.route.fixed}
-    if each.route.media:
-        given["file"] = BytesIO()
-    with pytest.raises(AnswerInvalid):
-        getattr(hub, name)(**given)
-    method, path, body, headers, _, into = hub.asked
-    where = urlsplit(path)
-    assert method == each.method
-    assert into is given.get("file")
-    assert headers["authorization"] == "Bearer sk_1"
-    pattern = re.sub(r"\\\{\w+\\\}", "([^/]+)", re.escape(each.path))
-    found = re.fullmatch(f"/moot{pattern}", f"/moot{where.path}")
-    assert found is not None
-    named = [it.name for it in each.path_parameters]
-    assert [unquote(it) for it in found.groups()] == [str(given[it]) for it in named]
-    assert {*parse_qs(where.query)} <= {it.name for it in each.query}
-    assert (body is not None) is bool(each.body)
-    if body is not None:
-        schema = {**COMPONENTS[each.body], "components": {"schemas": COMPONENTS}}
-        Draft202012Validator(schema).validate(msgspec.json.decode(body))
+    asked = Asked()
+    hub = Hub(asked, "sk_1")
+    taken = inspect.signature(METHODS[name].find().function).parameters
+    for each in routes()[name]:
+        properties = each.row.schema["properties"]
+        elsewhere = (*each.path_parameters, *each.query)
+        given = {it.name: example(properties[it.name]) for it in elsewhere} | each.route.fixed
+        if each.body:
+            fits = each.route.example
+            given |= {each.route.body: fits} if each.route.body else fits
+        with pytest.raises(AnswerInvalid):
+            getattr(hub, name)(**{it: given[it] for it in given if it in taken})
+        where = urlsplit(asked.request.target)
+        assert asked.request.method == each.method
+        assert asked.request.headers["authorization"] == "Bearer sk_1"
+        pattern = re.sub(r"\\\{\w+\\\}", "([^/]+)", re.escape(each.path))
+        found = re.fullmatch(pattern, where.path)
+        assert found is not None
+        named = [it.name for it in each.path_parameters]
+        assert [unquote(it) for it in found.groups()] == [str(given[it]) for it in named]
+        assert {*parse_qs(where.query)} <= {it.name for it in each.query}
+        assert bool(asked.request.body) is bool(each.body)
+        if each.body:
+            schema = {**COMPONENTS[each.body], "components": {"schemas": COMPONENTS}}
+            Draft202012Validator(schema).validate(msgspec.json.decode(asked.request.body))
+
+
+def test_every_route_of_a_program_has_a_method():
+    """But for streams of events, and what is for the hub's own pages."""
+    found = [it.find() for it in METHODS.values()]
+    rows = [it.as_routed() for it in found]
+    rows += [it.as_routed(others=True) for it in found if len(getattr(it, "rows", ())) > 1]
+    asked = {route.id for row in rows for route in row.routes}
+    left = {
+        each.id
+        for each in ENDPOINTS
+        if each.row.events is None and each.row.commands != FOR_PAGES and each.id not in asked
+    }
+    assert left == set()
 
 
 async def hub_of(here: House, handle: str) -> Hub:
@@ -104,7 +129,7 @@ async def test_a_hub_is_used_by_its_methods(tmp_path):
             )
             assert [it["id"] for it in ann.read_messages("tea").messages] == [said["id"]]
             kept = BytesIO()
-            ann.export_me(kept)
+            ann.into(kept).export_me()
             everything = msgspec.json.decode(kept.getvalue())
             assert everything["account"]["handle"] == "ann"
             assert "Gladly." in kept.getvalue().decode()
@@ -137,14 +162,16 @@ async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path):
         Hub("http://127.0.0.1:1").get_account()
     async with house(tmp_path) as here:
         with pytest.raises(AnswerInvalid, match="is not a hub"):
-            await asyncio.to_thread(Hub(here.hub.base_url).ask, "GET", "/metrics", dict[str, Any])
+            await asyncio.to_thread(
+                Hub(here.hub.base_url).exchange, "GET", "/metrics", b"", {}, 5.0
+            )
 
 
 def test_a_hub_is_asked_without_loading_a_server_or_a_loop():
     script = (
         "import sys\n"
         "from folkmoot.client import Hub\n"
-        "heavy = {'asyncio', 'picows', 'starlette', 'http.client', 'folkmoot.operations'}\n"
+        "heavy = {'asyncio', 'picows', 'starlette', 'http.client', 'folkmoot.operations.row'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

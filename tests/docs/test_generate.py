@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from docs.pages import client, generated_commands, schema, site
+from docs.pages import schema, site
 from tests.docs.pages import ROOT, pages
 from tests.process import ran
 
@@ -19,7 +19,7 @@ from tests.process import ran
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the documentation, which is made there."""
     copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
-    for source in (client.PATH, generated_commands.PATH, schema.PATH, f"../{site.PATH}"):
+    for source in (schema.PATH, f"../{site.PATH}"):
         made = copy / source
         made.resolve().parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "docs" / source, made.resolve())

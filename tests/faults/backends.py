@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.app import Hub
-from folkmoot.cli.operator import ask_socket
 from folkmoot.settings.backends import BackendSpec
 from tests.mcp_harness import Meeting, until
+from tests.operator import ask_socket
 from tests.peers.gateway import backend, fronted, reaches, token_of
 from tests.peers.servers import Place
 from tests.transports.mcp.gateway_support import Wire, wired

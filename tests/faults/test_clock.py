@@ -8,10 +8,10 @@ import time
 import msgspec
 
 from folkmoot.app import Hub
-from folkmoot.cli.operator import ask_socket
 from folkmoot.settings import Settings
 from folkmoot.store import find_faults
 from tests.harness import ask
+from tests.operator import ask_socket
 
 JUMPS = (-10.0, -86_400.0, +86_400.0 * 365, -86_400.0 * 365 * 60)
 

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.cli.operator import ask_socket
 from folkmoot.transports import bodies, protocol
 from tests.harness import ask, read_answer, serving
+from tests.operator import ask_socket
 from tests.process import Process
 from tests.siege.host import open_files
 

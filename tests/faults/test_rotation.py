@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
@@ -22,6 +21,7 @@ from tests.faults.doomed import check_starts, doomed, leave_room
 from tests.faults.letters import Ledger
 from tests.forge.forked import Forked
 from tests.harness import ask, run
+from tests.operator import ask_socket
 from tests.process import STOP_SECONDS, Process, environment
 
 pytestmark = pytest.mark.requirement("rest.rotate-master")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from folkmoot.cli.operator import ask_socket
 from folkmoot.store import find_faults
 from tests.harness import Answer, ask, read_answer, run
+from tests.operator import ask_socket
 from tests.process import Process
 from tests.siege.host import Host, open_files
 

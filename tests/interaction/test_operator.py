@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.cli.operator import asked
 from folkmoot.core import errors as e
 from folkmoot.operations import OPERATIONS
 from folkmoot.operations.row import Absent, Operation
 from tests.faults.backends import operator
 from tests.harness import Answer, ask, head, read_answer
 from tests.mcp_harness import BOTH, Meeting
+from tests.operator import asked
 
 ARGUMENTS: dict[str, Any] = {
     "handle": "bob",

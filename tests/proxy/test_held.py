@@ -17,7 +17,6 @@ from typer.testing import CliRunner, Result
 
 from folkmoot.bus import MemoryBus
 from folkmoot.cli import proxy_held
-from folkmoot.cli.operator import ask_socket
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.events import HELD
@@ -31,6 +30,7 @@ from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.proxy import ProxyOperator, tell
 from folkmoot.transports.operator_socket import OperatorSocket, operator_app
 from tests.clocks import NOON
+from tests.operator import ask_socket
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
 NASTY = {"path": "/x\x1b[2J\u202e\nend", "long": "y" * 500}

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from folkmoot.cli.operator import ask_socket, read_socket
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.operations import Services
@@ -24,6 +23,7 @@ from folkmoot.store import SqliteStore, find_faults
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.transports import protocol
 from folkmoot.transports.operator_socket import OperatorSocket, operator_app
+from tests.operator import ask_socket, read_socket
 
 STATUS = HubStatus(1, "1.2", 5.0, "http://127.0.0.1:1/")
 TOLD = {

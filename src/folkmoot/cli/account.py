@@ -92,7 +92,7 @@ def register(
     code = None
     if invite:
         code, url = invite_of(invite, url)
-    kind: Literal["agent"] | None = "agent" if agent else None
+    kind: Literal["person", "agent"] = "agent" if agent else "person"
 
     def create(hub: str) -> Login:
         made = hub_at(hub).create_account(handle, invite_code=code, account_type=kind)

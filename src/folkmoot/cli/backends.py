@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 from typer.core import TyperCommand
 
 from folkmoot.cli.backends_add import add, remove
 from folkmoot.cli.backends_show import (
-    RunningHub,
     accept,
     configured,
     counted,
     diff,
+    hub_of,
     show_views,
-    views_if_running,
+    views_of,
 )
 from folkmoot.cli.backends_sign_in import sign_in
 from folkmoot.cli.backends_test import NameArgument, find_spec, try_out
@@ -43,6 +42,7 @@ from folkmoot.cli.options import (
     settings_from,
 )
 from folkmoot.cli.output import complain, run_until_stopped, say, say_data
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloaded
@@ -121,17 +121,16 @@ def list_backends(
     held back, number of suspicious descriptions, and the node that links it.
     """
     loaded = settings_from(config, data=data)
-    hub = RunningHub(loaded)
-    running = views_if_running(hub)
-    views = running
-    if views is None:
-        views = [configured(spec) for spec in loaded.gateway.backends.values()]
+    try:
+        views, runs = views_of(hub_of(loaded)), True
+    except e.HubNotRunning:
+        views, runs = [configured(spec) for spec in loaded.gateway.backends.values()], False
     if as_json:
-        told = [msgspec.to_builtins(view) for view in views]
-        say_data({"running": running is not None, "backends": told})
+        say_data({"running": runs, "backends": views})
         return
-    if running is None:
-        say(f"No hub is running on {hub.folder}. This is what is configured.", err=True)
+    if not runs:
+        folder = loaded.settings.data_folder
+        say(f"No hub is running on {folder}. This is what is configured.", err=True)
     if views:
         show_views(views, time.time())
     else:
@@ -146,9 +145,9 @@ def reload(
     Prints what changed. A hub reloads its settings file by itself; this also says whether the file
     is valid. Invalid settings change nothing, and the exit code is 3.
     """
-    done = RunningHub(settings_from(config, data=data)).reload()
+    done = hub_of(settings_from(config, data=data)).reload_settings()
     if as_json:
-        say_data(msgspec.to_builtins(done))
+        say_data(done)
         return
     show_reloaded(done)
 

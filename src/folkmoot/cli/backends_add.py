@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.backends_show import RunningHub, counted, offers
+from folkmoot.cli.backends_show import counted, hub_of, offers, views_of
 from folkmoot.cli.backends_test import (
     EnvOption,
     NameArgument,
@@ -24,6 +24,7 @@ from folkmoot.cli.backends_test import (
     variables,
 )
 from folkmoot.cli.limits import REACH_SECONDS
+from folkmoot.cli.operator import SocketHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -235,9 +236,9 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
 
     Answers whether it did take it up; None when no hub is running.
     """
-    hub = RunningHub(loaded)
+    hub = hub_of(loaded)
     try:
-        done = hub.reload()
+        done = hub.reload_settings()
     except e.HubNotRunning:
         return None
     except e.FolkmootError as error:
@@ -265,11 +266,11 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
     return True
 
 
-def wait_until_reached(hub: RunningHub, wanted: set[str], seconds: float) -> list[BackendView]:
+def wait_until_reached(hub: SocketHub, wanted: set[str], seconds: float) -> list[BackendView]:
     """How these backends are, once each was reached or could not be, or the time is over."""
     ends = time.monotonic() + seconds
     while True:
-        views = [view for view in hub.views() if view.namespace in wanted]
+        views = [view for view in views_of(hub) if view.namespace in wanted]
         if all(map(known, views)) or time.monotonic() > ends:
             return views
         time.sleep(LOOK_SECONDS)

@@ -7,14 +7,13 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from msgspec import Struct
 
-from folkmoot.cli.limits import MAX_FAULTS, SOCKET_ANSWER_SECONDS
-from folkmoot.cli.operator import ask_running, understood
+from folkmoot.cli.limits import MAX_FAULTS
+from folkmoot.cli.operator import SocketHub, running
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -43,67 +42,17 @@ from folkmoot.settings.fields import masked_arguments, without_query
 
 if TYPE_CHECKING:
     from folkmoot.cli.show import Terminal
-    from folkmoot.operations.operator.servers import ChangedTool, ChangedTools, Reloaded
+    from folkmoot.operations.operator.servers import AcceptedTool, ChangedTool, ChangedTools
 
 
-class Views(Struct, frozen=True):
-    backends: list[BackendView]
+def hub_of(loaded: Loaded) -> SocketHub:
+    """The hub that runs on the data folder that the settings name."""
+    return running(Paths(loaded.settings.data_folder))
 
 
-class RunningHub:
-    """The hub on the data folder that the settings name."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        self._paths = Paths(loaded.settings.data_folder)
-
-    @property
-    def folder(self) -> str:
-        """The data folder."""
-        return str(self._paths.folder)
-
-    def views(self) -> list[BackendView]:
-        """Every backend; raises `HubNotRunning` when no hub is."""
-        return understood(self._ask("folkmoot/servers"), Views).backends
-
-    def reload(self) -> Reloaded:
-        """Have the hub read its settings again; problems in them are raised."""
-        from folkmoot.operations.operator.servers import Reloaded
-
-        return understood(self._ask("folkmoot/reload", timeout=60.0), Reloaded)
-
-    def differences(self, namespace: str = "") -> ChangedTools:
-        """The tools that have changed or are new, of one backend or of all."""
-        from folkmoot.operations.operator.servers import ChangedTools
-
-        wanted = {"namespace": namespace or None}
-        return understood(self._ask("folkmoot/pins", wanted), ChangedTools)
-
-    def accept(self, tools: list[ChangedTool]) -> list[str]:
-        """Accept these tools, as long as they are still as they were when shown."""
-        from folkmoot.operations.operator.servers import AcceptedTools
-
-        wanted = [
-            {"namespace": each.namespace, "name": each.name, "changed_hash": each.changed_hash}
-            for each in tools
-        ]
-        answer = self._ask("folkmoot/accept", {"tools": wanted})
-        return understood(answer, AcceptedTools).accepted
-
-    def _ask(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        timeout: float = SOCKET_ANSWER_SECONDS,
-    ) -> Any:
-        return ask_running(self._paths, name, arguments, timeout)
-
-
-def views_if_running(hub: RunningHub) -> list[BackendView] | None:
-    """Every backend; None when no hub runs."""
-    try:
-        return hub.views()
-    except e.HubNotRunning:
-        return None
+def views_of(hub: SocketHub) -> list[BackendView]:
+    """The state of every backend; raises `HubNotRunning` when no hub is."""
+    return msgspec.convert(hub.list_servers().backends, list[BackendView])
 
 
 INDENT = "  "
@@ -278,7 +227,7 @@ def diff(
     """
     loaded = settings_from(config, data=data)
     namespace, _, tool = (name or "").partition(":")
-    found = RunningHub(loaded).differences(namespace)
+    found = hub_of(loaded).list_pins(namespace=namespace)
     tools = meant(name or "", found) if tool else found.tools
     if as_json:
         shown = [msgspec.to_builtins(each) for each in tools]
@@ -373,10 +322,10 @@ def accept(
     """
     if bool(tools) is every:
         raise typer.BadParameter("give the tools or backends to accept, or --all")
-    hub = RunningHub(settings_from(config, data=data))
+    hub = hub_of(settings_from(config, data=data))
     names = tools or [""]
     # As 'diff' asks for one backend, so that what others changed makes no difference.
-    pages = [hub.differences(name.partition(":")[0]) for name in names]
+    pages = [hub.list_pins(namespace=name.partition(":")[0]) for name in names]
     found = pages[0]
     wanted: list[ChangedTool] = []
     for name, page in zip(names, pages, strict=True):
@@ -384,7 +333,7 @@ def accept(
         wanted += [each for each in some if each not in wanted]
     if wanted:
         check_seen(wanted, digest)
-    accepted = hub.accept(wanted) if wanted else []
+    accepted = hub.accept_tools(list(map(as_seen, wanted))).accepted if wanted else []
     changed = [each.canonical for each in wanted if each.canonical not in accepted]
     if changed:
         complain(f"{', '.join(map(word, changed))}: {CHANGED}")
@@ -396,6 +345,13 @@ def accept(
         warn_of_starting(found)
     else:
         show_nothing(found)
+
+
+def as_seen(tool: ChangedTool) -> AcceptedTool:
+    """A tool, to be accepted as long as it is still as it was when shown."""
+    from folkmoot.operations.operator.servers import AcceptedTool
+
+    return AcceptedTool(namespace=tool.namespace, name=tool.name, changed_hash=tool.changed_hash)
 
 
 def check_seen(tools: Sequence[ChangedTool], digest: str | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ from folkmoot.cli.credentials import (
     confirm,
     signed_in,
 )
-from folkmoot.cli.operator import OnProgress, OperatedHub, check_entry, understood
+from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, flag, option, settings_from
 from folkmoot.cli.output import complain, say, size
 from folkmoot.core import errors as e
@@ -51,7 +51,6 @@ def backup(
     checked, and only you can read it. The master key is NOT in it: keep a copy of the key in
     another place, because the backup cannot be used without it.
     """
-    from folkmoot.operations.operator.data import BackedUp
     from folkmoot.store import check_target
 
     hub = OperatedHub(config, data)
@@ -60,15 +59,14 @@ def backup(
     target = file.absolute()
     check_target(hub.paths.database, target, overwrite=overwrite)
     hub.require_database("so there is nothing to back up.", e.BackupFailed)
-    wanted = {"path": str(target), "overwrite": overwrite}
     with progress_bar("Backing up", "copied", "pages") as told:
-        made = understood(hub.ask("folkmoot/backup", wanted, on_progress=told), BackedUp)
+        made = hub.telling(told).back_up(str(target), overwrite=overwrite)
     say(f"Backed up {size(made.size)} to {visible(made.path)}.")
     complain(made.warning, kind="warning")
 
 
 @contextmanager
-def progress_bar(doing: str, done: str, total: str) -> Iterator[OnProgress]:
+def progress_bar(doing: str, done: str, total: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A bar on stderr while someone is looking; otherwise nothing.
 
     `done` and `total` are the members of what is told that it shows.
@@ -269,13 +267,12 @@ def export(
     if target.exists() and not overwrite:
         raise e.ExportFailed(f"{target}: already exists. --overwrite replaces it.")
     hub.require_database("so there is nothing to export.", e.ExportFailed)
-    wanted = {"handle": handle, "path": str(target), "overwrite": overwrite}
     with progress_bar("Exporting", "done", "total") as told:
-        made = hub.ask("folkmoot/export_person", wanted, on_progress=told)
-    counted = f"{number(made['messages'], 'message')} in {number(made['threads'], 'conversation')}"
-    if made["rooms"]:
-        counted += f" and {number(made['said'], 'message')} in {number(made['rooms'], 'room')}"
-    say(f"Exported the data of @{made['handle']}, with {counted}, to {target}.")
+        made = hub.telling(told).export_account(handle, str(target), overwrite=overwrite)
+    counted = f"{number(made.messages, 'message')} in {number(made.threads, 'conversation')}"
+    if made.rooms:
+        counted += f" and {number(made.said, 'message')} in {number(made.rooms, 'room')}"
+    say(f"Exported the data of @{made.handle}, with {counted}, to {target}.")
     complain(
         f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
     )
@@ -300,7 +297,7 @@ def export_own(
     try:
         with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
             try:
-                hub.export_me(part)
+                hub.into(part).export_me()
                 Path(part.name).replace(target)
             except BaseException:
                 Path(part.name).unlink(missing_ok=True)

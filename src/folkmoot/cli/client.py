@@ -6,26 +6,32 @@ answer, nothing to open or to close.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
 from folkmoot.cli.limits import MAX_REASON
 from folkmoot.cli.output import one_line
 from folkmoot.client.http import REQUEST_ID, tool_request, tool_result
-from folkmoot.client.limits import ANSWER_SECONDS, MAX_ANSWER
-from folkmoot.client.methods import Hub
+from folkmoot.client.hub import UNAUTHORISED, Hub
+from folkmoot.client.limits import ANSWER_SECONDS
+from folkmoot.client.transports import HubAnswer, HubRequest, decoded
 from folkmoot.core import errors as e
-from folkmoot.mcp.wire import EVENT_STREAM
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
-
-OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
 
 NO_ACCOUNT = "Authentication required."
-UNAUTHORISED = 401
 SUSPENDED = "This account is suspended. Ask the operator of the hub."
+
+
+class ToolAnswer(HubAnswer):
+    """The answer to a call of a tool; a hub streams it when it has to keep us waiting."""
+
+    def read_event(self, name: str, data: bytes) -> None:  # noqa: ARG002 - MCP names none
+        message = decoded(data)
+        if not isinstance(message, dict):
+            return
+        if message.get("id") == REQUEST_ID:
+            self.body, self.ended = bytearray(data), True
+        else:
+            self.tell(message.get("params"))
 
 
 class HubClient(Hub):
@@ -34,58 +40,23 @@ class HubClient(Hub):
     def __init__(self, url: str, token: str = "", *, guest: bool = False) -> None:
         super().__init__(url, token)
         self._guest = guest
-        self._on_progress: OnProgress | None = None
 
-    def call(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        *,
-        wait: float = 0,
-        on_progress: OnProgress | None = None,
-    ) -> dict[str, Any]:
+    def call(self, tool: str, arguments: dict[str, Any], *, wait: float = 0) -> dict[str, Any]:
         """The result of a tool; arguments that are None are left out.
 
         `wait` is how long the hub was asked to wait before it answers.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        self._on_progress = on_progress
-        body, headers = tool_request(
-            "folkmoot-cli", tool, given, self.token, progress=on_progress is not None
-        )
-        status, answer = self.exchange("POST", "/mcp", body, headers, ANSWER_SECONDS + wait)
+        body, headers = tool_request("folkmoot-cli", tool, given, self.token, progress=self.is_told)
+        request = HubRequest("POST", "/mcp", headers, body)
+        answer = self.send(request, ANSWER_SECONDS + wait, ToolAnswer)
         try:
-            payload, reason = tool_result(answer)
+            payload, reason = tool_result(self.read(answer))
         except ValueError:
             raise self.not_understood() from None
         if reason is not None:
-            raise refusal(reason, unauthorised=status == UNAUTHORISED)
+            raise refusal(reason, unauthorised=answer.status == UNAUTHORISED)
         return payload
-
-    def read(self, response: Any) -> Any:
-        """What an answer holds; a hub streams when it has to keep us waiting."""
-        kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
-        return self._stream(response) if kind == EVENT_STREAM else super().read(response)
-
-    def _stream(self, response: HTTPResponse) -> Any:
-        """The answer among the events of a stream; a hub streams when it has to keep us waiting."""
-        data: list[bytes] = []
-        size = 0
-        while line := response.readline(MAX_ANSWER + 1):
-            size += len(line)
-            if size > MAX_ANSWER:
-                break
-            if line.startswith(b"data:"):
-                data.append(line[5:].strip())
-            elif not line.strip() and data:
-                message = self.decode(b"\n".join(data), response.status)
-                if isinstance(message, dict) and message.get("id") == REQUEST_ID:
-                    return message
-                params = message.get("params") if isinstance(message, dict) else None
-                if self._on_progress is not None and isinstance(params, dict):
-                    self._on_progress(params)
-                data.clear()
-        raise self.broke()
 
     def refused(self, status: int, answer: Any) -> e.FolkmootError:
         """The hub's reason, made safe to show; with what is allowed where rights were missing."""

@@ -34,6 +34,7 @@ from folkmoot.cli.show import Column, show_fields, show_table, word
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
     from folkmoot.cli.credentials import Login
+    from folkmoot.client.hub import Hub
 
 Command: TypeAlias = Callable[..., Any]
 Opens: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
@@ -221,29 +222,40 @@ def group(
     return app
 
 
-def check_operators_own(
-    option: str,
-    given: object,
-    url: str | None,
-    handle: str | None,
-    data: str | None,
-    config: str | None,
-) -> None:
-    """Refuse options that do not fit together: those of an operator, and those of a client."""
-    if given and (url or handle):
-        raise typer.BadParameter(f"{option} cannot be combined with --url or --as")
-    if not given and (data or config):
-        raise typer.BadParameter(f"--data and --config need {option}")
+class Place(NamedTuple):
+    """The options that say where a hub is, and as whom it is asked."""
+
+    url: str | None = None
+    handle: str | None = None
+    data: str | None = None
+    config: str | None = None
+
+    def hub_of(self, whose: str | None, option: str) -> tuple[Hub, str]:
+        """The hub asked about one's own account, or as its operator about someone's; and whose."""
+        self.check(option, whose)
+        if whose is not None:
+            return opened_hub(self.config, self.data).of(whose), whose
+        hub, login = signed_in(self.url, self.handle)
+        return hub, login.handle
+
+    def check(self, option: str, given: object) -> None:
+        """Refuse options that do not fit together: those of an operator, and those of a client."""
+        if given and (self.url or self.handle):
+            raise typer.BadParameter(f"{option} cannot be combined with --url or --as")
+        if not given and (self.data or self.config):
+            raise typer.BadParameter(f"--data and --config need {option}")
 
 
-def every(page: Callable[..., Any], member: str, *args: Any, **query: Any) -> Iterator[Any]:
-    """The items of a list, page by page."""
-    cursor: str | None = None
+def every(
+    page: Callable[..., Any], member: str, *args: Any, by: str = "cursor", **query: Any
+) -> Iterator[Any]:
+    """The items of a list, page by page; `by` is the argument that says where to go on."""
+    place: str | None = None
     while True:
-        answer = page(*args, **query, cursor=cursor)
+        answer = page(*args, **query, **({by: place} if place else {}))
         yield from getattr(answer, member)
-        cursor = answer.next_cursor
-        if not cursor:
+        place = answer.next_cursor if by == "cursor" else answer.next
+        if not place:
             return
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from folkmoot import __version__
+from folkmoot.cli.operator import running
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.serve import amount, hub_report, hub_status
+from folkmoot.cli.serve import amount, hub_report
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
@@ -276,12 +277,13 @@ def has_database(paths: Paths) -> bool:
 def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
     """Whether the hub that runs answers its operator, and is of this version."""
     try:
-        status = hub_status(paths)
+        hub = running(paths)
+        status = hub.get_status()
     except e.FolkmootError as error:
         advice = "Wait if it is just starting; otherwise restart it."
         return Finding("control", "problem", error.message, advice), None
     text = f"answers: version {status.version} at {status.url}, up {duration(status.uptime)}"
-    report = hub_report(paths)
+    report = hub_report(hub)
     if report is not None and (failure := report.failure) is not None:
         advice = RESTORE if failure == e.DatabaseDamaged.code else "See the hub's log."
         return Finding("control", "problem", f"{text}; it is not ready: {failure}", advice), status

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
 import typer
 
-from folkmoot.cli.commands import Note, Output, Table, opened_hub, operator_command
+from folkmoot.cli.commands import Note, Output, Table, every, opened_hub, operator_command
 from folkmoot.cli.credentials import HandleArgument, checked_handle
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import JsonOption, argument, flag
@@ -24,6 +24,9 @@ from folkmoot.cli.output import (
 )
 from folkmoot.cli.show import Column, at, show_table
 from folkmoot.settings.types import is_loopback
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.access import GrantRow, PersonView
 
 PatternsArgument = Annotated[
     list[str],
@@ -58,12 +61,12 @@ def grant(hub: OperatedHub, handle: HandleArgument, patterns: PatternsArgument) 
     also be written as clients list them: 'files_read_file'. Takes effect at once, also on a running
     hub.
     """
-    answer = hub.ask("folkmoot/grant", {"handle": handle, "patterns": patterns})
-    if answer["warnings"]:
-        complain(*answer["warnings"], kind="warning")
-    who = at(answer["handle"])
-    granted = [f"Granted to {who}: {pattern}" for pattern in answer["granted"]]
-    already = [f"Already granted to {who}: {pattern}" for pattern in answer["already"]]
+    answer = hub.grant(handle, patterns)
+    if answer.warnings:
+        complain(*answer.warnings, kind="warning")
+    who = at(answer.handle)
+    granted = [f"Granted to {who}: {pattern}" for pattern in answer.granted]
+    already = [f"Already granted to {who}: {pattern}" for pattern in answer.already]
     return Output(answer, *granted, *already, starting(hub))
 
 
@@ -86,10 +89,9 @@ def revoke(
     """
     if bool(patterns) == everything:
         raise typer.BadParameter("give the patterns to revoke, or --all")
-    arguments = {"handle": handle, "patterns": patterns or [], "everything": everything}
-    answer = hub.ask("folkmoot/revoke", arguments)
-    who = at(answer["handle"])
-    revoked = [f"Revoked from {who}: {pattern}" for pattern in answer["revoked"]]
+    answer = hub.revoke(handle, patterns=patterns, everything=everything)
+    who = at(answer.handle)
+    revoked = [f"Revoked from {who}: {pattern}" for pattern in answer.revoked]
     if not revoked:
         return Output(answer, f"{who} was granted nothing.")
     return Output(answer, *revoked, starting(hub))
@@ -103,17 +105,17 @@ def rights(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOptio
     the defaults.
     """
     if handle is not None:
-        answer = hub.ask("folkmoot/grants_of", {"handle": handle})
+        answer = hub.get_grants(handle)
         if as_json:
             say_data(answer)
         else:
             show_person(answer)
         return
-    people = hub.every("folkmoot/grants", "people")
-    rows = [(at(it["handle"]), how_much(it), note(it)) for it in people]
+    people = list(every(hub.list_grants, "people", by="after"))
+    rows = [(at(it.handle), how_much(it), note(it)) for it in people]
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
     table = Table(columns, rows, "No one has extra rights.")
-    everyone = hub.ask("folkmoot/grants", {})["everyone"] if as_json else []
+    everyone = hub.list_grants().everyone if as_json else []
     Output({"everyone": everyone, "people": people}, table).show(as_json=as_json)
 
 
@@ -141,33 +143,36 @@ def invite_for(
 ) -> None:
     """Make the operator's invite for a handle, and show it this once."""
     hub = opened_hub(config, data)
-    answer = hub.ask("folkmoot/invite_for", {"handle": handle, "days": days})
-    who, until = answer["handle"], moment(answer["until"])
+    made = hub.invite_for(handle, days=days)
     Output(
-        answer,
-        answer["invite_url"],
-        Note(f"Anyone with this link can register as {at(who)}, once, until {until}."),
-        Note(f"It is not shown again. 'folkmoot invite --for {who}' replaces it with a new one."),
-        *reach_of(answer["invite_url"]),
+        made,
+        made.invite_url,
+        Note(
+            f"Anyone with this link can register as {at(made.handle)}, once, "
+            f"until {moment(made.until)}."
+        ),
+        Note(
+            f"It is not shown again. 'folkmoot invite --for {made.handle}' replaces it with a "
+            "new one."
+        ),
+        *reach_of(made.invite_url),
     ).show(as_json=as_json)
 
 
-def show_person(answer: dict[str, Any]) -> None:
+def show_person(answer: PersonView) -> None:
     """Print the grants of one handle."""
     rows = [
-        (text_of(it["capability"]), FROM[it["origin"]].format(
-            name=it.get("name"), when=moment(it.get("at"))
-        ))
-        for it in answer["held"]
-    ]  # fmt: skip
+        (text_of(it.capability), FROM[it.origin].format(name=it.name, when=moment(it.at)))
+        for it in answer.held
+    ]
     if on_terminal() and too_wide(rows):
         for capability, origin in rows:
             say(capability)
             say(f"  {origin}")
     else:
         show_table((Column("Capability", wide=True), Column("From", "dim")), rows, "Nothing.")
-    if answer["account"] is None:
-        who = answer["handle"]
+    if answer.account is None:
+        who = answer.handle
         say(
             f"Nobody has the handle {at(who)} yet. 'folkmoot invite --for {who}' creates an "
             "invite.",
@@ -187,18 +192,18 @@ def text_of(capability: Any) -> str:
     return msgspec.json.encode(capability).decode()
 
 
-def how_much(row: dict[str, Any]) -> str:
+def how_much(row: GrantRow) -> str:
     """How many capabilities someone holds beyond everyone's."""
-    told = [f"{row['settings']} in the settings"] if row["settings"] or row["groups"] else []
-    if row["groups"]:
-        told[0] += f" ({', '.join(row['groups'])})"
-    if row["granted"]:
-        told.append(f"{row['granted']} granted")
+    told = [f"{row.settings} in the settings"] if row.settings or row.groups else []
+    if row.groups:
+        told[0] += f" ({', '.join(row.groups)})"
+    if row.granted:
+        told.append(f"{row.granted} granted")
     return ", ".join(told) or "nothing"
 
 
-def note(row: dict[str, Any]) -> str:
+def note(row: GrantRow) -> str:
     """A note about a handle."""
-    if row["state"] == "nobody":
+    if row.state == "nobody":
         return "nobody has this handle yet"
-    return f"is {at(row['leads_to'])} now" if row["leads_to"] else ""
+    return f"is {at(row.leads_to)} now" if row.leads_to else ""

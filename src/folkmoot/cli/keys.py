@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from folkmoot.cli.commands import group
-from folkmoot.cli.operator import OperatedHub, understood
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
 from folkmoot.cli.output import complain, say, say_data
 from folkmoot.core import errors as e
@@ -96,12 +96,10 @@ def rotate_master(
     open the database, until a hub is started with the new one. --cancel undoes this.
     """
     check_options(new, to, keep_old, discard=discard_old, cancel=cancel)
-    from folkmoot.operations.operator.data import CancelledRotation, RotatedKey
-
     hub = OperatedHub(config, data)
     hub.require_database(NO_KEY)
     if cancel:
-        told = understood(hub.ask("folkmoot/cancel_rotation"), CancelledRotation)
+        told = hub.cancel_rotation()
         if as_json:
             say_data(told)
         else:
@@ -110,16 +108,12 @@ def rotate_master(
                 "present key opens the database."
             )
         return
-    arguments: dict[str, Any] = {"discard": discard_old}
-    if keep_old is not None:
-        arguments["keep"] = str(keep_old.expanduser().absolute())
-    if new is not None:
-        arguments["new"] = given_key(new)
+    keep = None if keep_old is None else str(keep_old.expanduser().absolute())
     if to is None:
-        answer = hub.ask("folkmoot/rotate_key", arguments)
+        key = None if new is None else given_key(new)
+        rotated = hub.rotate_key(new=key, keep=keep, discard=discard_old)
     else:
-        answer = rotate_to(hub, arguments, to.expanduser().absolute())
-    rotated = understood(answer, RotatedKey)
+        rotated = rotate_to(hub, to.expanduser().absolute(), keep, discard=discard_old)
     if as_json:
         say_data(rotated)
     else:
@@ -155,14 +149,14 @@ def given_key(file: str) -> str:
     return format_key(parse_key(text, "The standard input"))
 
 
-def rotate_to(hub: OperatedHub, arguments: dict[str, Any], to: Path) -> Any:
+def rotate_to(hub: OperatedHub, to: Path, keep: str | None, *, discard: bool) -> RotatedKey:
     """Change to a key that is in the operator's file before anything depends on it."""
     from folkmoot.keys import format_key, fresh_key, put_key
 
     key = fresh_key()
     put_key(to, key)
     try:
-        return hub.ask("folkmoot/rotate_key", {**arguments, "new": format_key(key)})
+        return hub.rotate_key(new=format_key(key), keep=keep, discard=discard)
     except e.CommandFailed as error:
         # The hub may have done it and not been able to say so.
         raise e.CommandFailed(

@@ -18,8 +18,6 @@ MAX_TYPED_TEXT: Final = 4 * 1024 * 1024
 """Bytes of a text from the standard input; the hub's own limit is lower, and it says so itself."""
 SOCKET_ANSWER_SECONDS: Final = 10.0
 """How long a hub may say nothing on its own socket."""
-MAX_SOCKET_ANSWER: Final = 16 * 1024 * 1024
-"""The largest answer on the hub's own socket, in bytes."""
 MAX_AUDIT_LINES: Final = 10_000
 """Lines that `audit --last` shows."""
 MAX_UNSENT: Final = 64

@@ -34,8 +34,10 @@ from folkmoot.cli.credentials import (
 from folkmoot.cli.limits import MAX_REASON
 from folkmoot.cli.options import JsonOption, argument, flag
 from folkmoot.cli.output import say, say_data
-from folkmoot.client.http import FIRST_REFUSAL, Http
+from folkmoot.client.http import JSON
+from folkmoot.client.hub import Hub
 from folkmoot.client.limits import ANSWER_SECONDS
+from folkmoot.client.transports import FIRST_REFUSAL
 from folkmoot.core import errors as e
 from folkmoot.core.oauth.clients import DEVICE_GRANT, REFRESH_GRANT
 from folkmoot.core.oauth.scopes import GRANTABLE
@@ -95,15 +97,16 @@ def login(
     with changing():
         # Before anybody consents: a file that cannot be written would lose what they allow.
         pass
-    hub = Http(url)
+    hub = Hub(url)
     told = {
         "client_name": f"Command line on {socket.gethostname()}",
         "grant_types": [DEVICE_GRANT, REFRESH_GRANT],
         "token_endpoint_auth_method": "none",
     }
     try:
-        client_id = hub.ask("POST", "/register", Registered, body=told).client_id
-    except (e.AnswerInvalid, e.MessageRefused):
+        answer = posted(hub, "/register", JSON, msgspec.json.encode(told))
+        client_id = read(hub, Registered, *answer).client_id
+    except (e.AnswerInvalid, e.CommandFailed):
         raise e.CommandFailed(
             f"{url}: nobody can sign in there. Is it the hub's address?"
         ) from None
@@ -123,15 +126,19 @@ def login(
     show_default(read_keyring(), made)
 
 
-def asked(hub: Http, path: str, **members: str) -> tuple[int, dict[str, Any]]:
+def asked(hub: Hub, path: str, **members: str) -> tuple[int, dict[str, Any]]:
+    """What an endpoint of OAuth answers to a form."""
+    return posted(hub, path, FORM, urlencode(members).encode())
+
+
+def posted(hub: Hub, path: str, kind: str, body: bytes) -> tuple[int, dict[str, Any]]:
     """What an endpoint of OAuth answers."""
-    headers = {"content-type": FORM, "accept": "application/json"}
-    body = urlencode(members).encode()
+    headers = {"content-type": kind, "accept": JSON}
     status, answer = hub.exchange("POST", path, body, headers, ANSWER_SECONDS)
     return status, answer if isinstance(answer, dict) else {}
 
 
-def read(hub: Http, kind: type[T], status: int, answer: dict[str, Any]) -> T:
+def read(hub: Hub, kind: type[T], status: int, answer: dict[str, Any]) -> T:
     """What an answer of OAuth says; a refusal is an error."""
     try:
         if status < FIRST_REFUSAL:
@@ -143,7 +150,7 @@ def read(hub: Http, kind: type[T], status: int, answer: dict[str, Any]) -> T:
     raise e.CommandFailed(f"{hub.url}: {words[:MAX_REASON]}")
 
 
-def waited(hub: Http, client_id: str, codes: Codes) -> Pair:
+def waited(hub: Hub, client_id: str, codes: Codes) -> Pair:
     """The tokens, once somebody has allowed it."""
     pause, until = codes.interval, time.monotonic() + codes.expires_in
     given = {"client_id": client_id, "device_code": codes.device_code, "grant_type": DEVICE_GRANT}
@@ -160,7 +167,7 @@ def waited(hub: Http, client_id: str, codes: Codes) -> Pair:
         time.sleep(min(pause, MAX_PAUSE_SECONDS))
 
 
-def saved(hub: Http, client_id: str, pair: Pair) -> Login:
+def saved(hub: Hub, client_id: str, pair: Pair) -> Login:
     """Save the account that allowed it; what cannot be saved is ended."""
     try:
         handle = hub_at(hub.url, pair.access_token).get_account().handle
@@ -215,7 +222,7 @@ def renewed(login: Login, refused: str = "") -> Login:
         if is_good(known, refused):
             # Another command has renewed it meanwhile.
             return known
-        hub, given = Http(known.hub), {"client_id": known.client_id}
+        hub, given = Hub(known.hub), {"client_id": known.client_id}
         given |= {"grant_type": REFRESH_GRANT, "refresh_token": known.refresh_token}
         status, answer = asked(hub, "/token", **given)
         if answer.get("error") in ENDED:
@@ -256,6 +263,6 @@ def logout(url: UrlOption = None, handle: AsOption = None) -> None:
                 f"{login.handle}' removes it from this computer, and 'folkmoot tokens revoke' ends "
                 "it."
             )
-        asked(Http(login.hub), "/revoke", client_id=login.client_id, token=login.refresh_token)
+        asked(Hub(login.hub), "/revoke", client_id=login.client_id, token=login.refresh_token)
         keyring.drop(login)
     say(f"Signed out of {login.name}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+import folkmoot.operations as ops
 from folkmoot.cli import people
 from folkmoot.cli.commands import Note, Output, Table, account_command, every, group
 from folkmoot.cli.credentials import (
@@ -27,13 +28,15 @@ from folkmoot.cli.show import (
     show_messages,
     word,
 )
+from folkmoot.cli.views import View
 from folkmoot.core import errors as e
 from folkmoot.core.uuids import is_beginning, is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
     from folkmoot.cli.credentials import Login
-    from folkmoot.client.methods import MailMessage, Sent, Thread, ThreadDone, ThreadState
+    from folkmoot.mail.model import MailMessage, Sent, Thread
+    from folkmoot.operations.threads import ThreadDone, ThreadState
 
 
 PREVIEW = 60
@@ -62,7 +65,7 @@ WaitOption = Annotated[
     int,
     number("--wait", 0, 55, "Show only new mail, and wait up to N seconds for it (at most 55)."),
 ]
-LimitOption = Annotated[int | None, number("--limit", 1, 100, "How many (at most 100).")]
+LimitOption = Annotated[int, number("--limit", 1, 100, "How many (at most 100).")]
 CursorOption = Annotated[
     str | None, option("--cursor", "CURSOR", "Continue where an earlier page ended.")
 ]
@@ -85,7 +88,7 @@ StateOption = Annotated[
 def inbox(
     hub: HubClient,
     login: Login,
-    limit: LimitOption = None,
+    limit: LimitOption = 50,
     cursor: CursorOption = None,
     *,
     peek: PeekOption = False,
@@ -97,7 +100,7 @@ def inbox(
     Unread messages are marked as new. Each message shows how it was encrypted: e2e, which only the
     two of you can read, or server-assisted, which the hub could read.
     """
-    page = hub.list_messages(limit=limit, cursor=cursor, wait=wait or None)
+    page = hub.list_messages(limit=limit, cursor=cursor, wait=wait)
     if as_json:
         say_data(page)
     else:
@@ -125,7 +128,7 @@ def thread(
     hub: HubClient,
     login: Login,
     which: ThreadArgument,
-    limit: LimitOption = None,
+    limit: LimitOption = 50,
     cursor: CursorOption = None,
     *,
     peek: PeekOption = False,
@@ -178,7 +181,7 @@ def thread_id_of(hub: HubClient, which: str) -> str:
 def threads(
     hub: HubClient,
     state: StateOption = None,
-    limit: LimitOption = None,
+    limit: LimitOption = 100,
     cursor: CursorOption = None,
 ) -> Output:
     """List your conversations, the latest first."""
@@ -229,6 +232,8 @@ def sent(message: Sent) -> Output:
     return Output(message, f"Sent to {at(message.to)}: {short(message.message_id)}")
 
 
+digest = View(lambda: ops.threads.digest, "Read what is unread, in short.")
+
 UndoOption = Annotated[bool, flag("--undo", "Make it active again.")]
 MessagesArgument = Annotated[
     list[str], argument("ID", "The ids of the messages, as shown.", checked_id)
@@ -241,7 +246,7 @@ def archive(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) 
 
     'folkmoot mail list --state archived' lists archived ones.
     """
-    return done((hub.unarchive_thread if undo else hub.archive_thread)(thread_id_of(hub, which)))
+    return done(hub.archive_thread(thread_id_of(hub, which), undo=undo))
 
 
 @account_command
@@ -250,7 +255,7 @@ def star(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> 
 
     'folkmoot mail list --state starred' lists starred ones.
     """
-    return done((hub.unstar_thread if undo else hub.star_thread)(thread_id_of(hub, which)))
+    return done(hub.star_thread(thread_id_of(hub, which), undo=undo))
 
 
 @account_command
@@ -259,7 +264,7 @@ def mute(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> 
 
     New messages still arrive, but do not end 'folkmoot inbox --wait'.
     """
-    return done((hub.unmute_thread if undo else hub.mute_thread)(thread_id_of(hub, which)))
+    return done(hub.mute_thread(thread_id_of(hub, which), undo=undo))
 
 
 @account_command

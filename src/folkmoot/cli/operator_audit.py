@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -26,6 +26,9 @@ from folkmoot.cli.options import (
 from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
 from folkmoot.cli.show import Column, show_table, word
 from folkmoot.core import errors as e
+
+if TYPE_CHECKING:
+    from folkmoot.operations.operator.hub import AuditLine
 
 PAGE = 500
 SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
@@ -125,40 +128,35 @@ def audit(
     if as_json:
         say_data({"lines": found})
         return
-    rows = [
-        (moment(it["at"]), word(it["action"]), word(it["by"]), what(it), result(it)) for it in found
-    ]
+    rows = [(moment(it.at), word(it.action), word(it.by), what(it), result(it)) for it in found]
     columns = (Column("When", "dim"), Column("Action", "bold"), Column("By"),
                Column("About", wide=True), Column("", "dim", wide=True))  # fmt: skip
     show_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
 
 
-def newest(hub: OperatedHub, wanted: dict[str, Any], most: int) -> list[dict[str, Any]]:
+def newest(hub: OperatedHub, wanted: dict[str, Any], most: int) -> list[AuditLine]:
     """The newest lines that fit, the newest last."""
-    found: list[dict[str, Any]] = []
+    found: list[AuditLine] = []
     while len(found) < most:
         limit = min(PAGE, most - len(found))
-        before = found[-1]["id"] if found else None
-        page = hub.ask("folkmoot/audit", {**wanted, "limit": limit, "before": before})["lines"]
+        before = found[-1].id if found else None
+        page = hub.read_audit(**wanted, limit=limit, before=before).lines
         found += page
         if len(page) < limit:
             break
     return found[::-1]
 
 
-def later(hub: OperatedHub, wanted: dict[str, Any], after: int) -> list[dict[str, Any]]:
+def later(hub: OperatedHub, wanted: dict[str, Any], after: int) -> list[AuditLine]:
     """The first lines after an id that fit, the oldest first."""
-    found: list[dict[str, Any]] = hub.ask(
-        "folkmoot/audit", {**wanted, "limit": PAGE, "after": after}
-    )["lines"]
-    return found
+    return hub.read_audit(**wanted, limit=PAGE, after=after).lines
 
 
 def show_as_they_come(
-    hub: OperatedHub, wanted: dict[str, Any], found: list[dict[str, Any]], *, as_json: bool
+    hub: OperatedHub, wanted: dict[str, Any], found: list[AuditLine], *, as_json: bool
 ) -> None:
     """Print the lines found, then new ones as they come, until interrupted."""
-    place = found[-1]["id"] if found else 0
+    place = found[-1].id if found else 0
     with suppress(KeyboardInterrupt):
         while True:
             for line in found:
@@ -166,12 +164,12 @@ def show_as_they_come(
             if not found:
                 time.sleep(1.0)
             found = later(hub, wanted, place)
-            place = found[-1]["id"] if found else place
+            place = found[-1].id if found else place
 
 
-def plain(line: dict[str, Any]) -> str:
+def plain(line: AuditLine) -> str:
     """A line by itself, without columns."""
-    parts = (moment(line["at"]), word(line["action"]), word(line["by"]), what(line), result(line))
+    parts = (moment(line.at), word(line.action), word(line.by), what(line), result(line))
     return "  ".join(filter(None, parts))
 
 
@@ -183,7 +181,7 @@ def write_all(hub: OperatedHub, wanted: dict[str, Any], target: Path) -> int:
             while found := later(hub, wanted, place):
                 file.writelines(msgspec.json.encode(line) + b"\n" for line in found)
                 count += len(found)
-                place = found[-1]["id"]
+                place = found[-1].id
     except FileExistsError:
         raise e.ExportFailed(f"{target}: already exists. Give the name of a new file.") from None
     except OSError as error:
@@ -197,18 +195,18 @@ def seconds(span: str) -> int:
     return int(match[1]) * UNITS[match[2]] if match else 0
 
 
-def what(line: dict[str, Any]) -> str:
+def what(line: AuditLine) -> str:
     """What a line is about, and in which room."""
-    about = word(line["about"])
-    return f"{about} in {one_line(line['room'])}" if line.get("room") else about
+    about = word(line.about)
+    return f"{about} in {one_line(line.room)}" if line.room else about
 
 
-def result(line: dict[str, Any]) -> str:
+def result(line: AuditLine) -> str:
     """The outcome of an audited action, with its details."""
-    told = [one_line(line["outcome"])] if line.get("outcome") else []
-    if line.get("seconds"):
-        told.append(f"{line['seconds']:.3g}s")
-    for name, value in line.get("detail", {}).items():
+    told = [one_line(line.outcome)] if line.outcome else []
+    if line.seconds:
+        told.append(f"{line.seconds:.3g}s")
+    for name, value in line.detail.items():
         shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         if value not in (None, "", {}, []):
             told.append(one_line(shown if name == "detail" else f"{name}={shown}"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Annotated
 
 from folkmoot.cli.account import AgentOption, show_saved_place, show_secrets
-from folkmoot.cli.commands import Output, Table, group, operator_command
+from folkmoot.cli.commands import Output, Table, every, group, operator_command
 from folkmoot.cli.credentials import (
     HandleArgument,
     Login,
@@ -17,7 +15,7 @@ from folkmoot.cli.credentials import (
     handle_argument,
     read_keyring,
 )
-from folkmoot.cli.operator import OperatedHub, understood
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     JsonOption,
     flag,
@@ -36,6 +34,10 @@ from folkmoot.cli.show import (
 )
 from folkmoot.core import errors as e
 
+if TYPE_CHECKING:
+    from folkmoot.accounts.model import PersonRow
+    from folkmoot.operations.operator.hub import RoomOfHub, Use
+
 SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
 NoKeepOption = Annotated[bool, flag("--no-keep", "Only show the token; do not save it here.")]
@@ -46,10 +48,10 @@ ReasonOption = Annotated[str, option("--reason", "TEXT", "Why, for the audit log
 @operator_command
 def list_people(hub: OperatedHub, *, suspended: SuspendedOption = False) -> Output:
     """List everyone who has an account, and what they store."""
-    found = hub.every("folkmoot/people", "people", suspended=suspended)
+    found = list(every(hub.list_accounts, "people", by="after", suspended=suspended))
     rows = [
-        (at(it["handle"]), it["account_type"], moment(it["created_at"]), str(it["rooms"]),
-         size(it["mail_bytes"]), size(it["room_bytes"]), state(it))
+        (at(it.handle), it.account_type, moment(it.created_at), str(it.rooms),
+         size(it.mail_bytes), size(it.room_bytes), state(it))
         for it in found
     ]  # fmt: skip
     columns = (Column("Handle", "bold"), Column("Account"), Column("Since", "dim"),
@@ -62,14 +64,14 @@ def list_people(hub: OperatedHub, *, suspended: SuspendedOption = False) -> Outp
 @operator_command
 def show(hub: OperatedHub, handle: HandleArgument) -> Output:
     """Show one account: its state, and how much of its quotas it uses."""
-    found = hub.ask("folkmoot/person", {"handle": handle})
+    found = hub.get_account_of(handle)
     rows = [
-        ("Handle", at(found["handle"])),
-        ("Name", word(found["display_name"])),
-        ("Account", found["account_type"]),
-        ("Since", moment(found["created_at"])),
-        ("Rooms", str(found["rooms"])),
-        *((QUOTAS[name], used(name, use)) for name, use in found["quotas"].items()),
+        ("Handle", at(found.handle)),
+        ("Name", word(found.display_name)),
+        ("Account", found.account_type),
+        ("Since", moment(found.created_at)),
+        ("Rooms", str(found.rooms)),
+        *((QUOTAS[name], used(name, use)) for name, use in found.quotas.items()),
         *([("State", state(found))] if state(found) else []),
     ]
     return Output(found, *aligned(rows))
@@ -78,17 +80,16 @@ def show(hub: OperatedHub, handle: HandleArgument) -> Output:
 QUOTAS = {"mail": "Mail", "rooms": "In rooms", "tokens": "Tokens"}
 
 
-def used(name: str, use: dict[str, int]) -> str:
+def used(name: str, use: Use) -> str:
     """How much of a quota is used."""
     shown = str if name == "tokens" else size
-    limit = f" of {shown(use['limit'])}" if use["limit"] else ""
-    return f"{shown(use['used'])}{limit}"
+    return f"{shown(use.used)} of {shown(use.limit)}" if use.limit else shown(use.used)
 
 
-def state(row: dict[str, Any]) -> str:
+def state(row: PersonRow) -> str:
     """Whether an account is an operator's, or suspended."""
-    since = row["suspended_at"]
-    told = ["operator"] if row["operator_since"] is not None else []
+    since = row.suspended_at
+    told = ["operator"] if row.operator_since is not None else []
     return ", ".join([*told, *([f"suspended {moment(since)}"] if since is not None else [])])
 
 
@@ -106,14 +107,13 @@ def add(
     Use this for the first account of a hub. The token and the recovery code are shown and saved
     here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
     """
-    arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
     login: Login | None = None
     try:
         if no_keep:
-            login = made(hub, arguments)
+            login = made(hub, handle, agent=agent)
         else:
             with changing() as keyring:
-                login = made(hub, arguments)
+                login = made(hub, handle, agent=agent)
                 keyring.put(login)
     except e.CredentialsUnusable:
         # The account is made, and no file keeps its token: whoever reads this must keep it now.
@@ -125,10 +125,10 @@ def add(
         show_saved_place(read_keyring(), login)
 
 
-def made(hub: OperatedHub, arguments: dict[str, str]) -> Login:
+def made(hub: OperatedHub, handle: str, *, agent: bool) -> Login:
     """Create an account, and return its login at the address this machine uses."""
-    login = understood(hub.ask("folkmoot/add_person", arguments), Login)
-    return msgspec.structs.replace(login, hub=reachable(login.hub))
+    new = hub.add_account(handle, account_type="agent" if agent else "person")
+    return Login(reachable(new.hub), new.handle, new.token, new.recovery_code)
 
 
 @operator_command
@@ -138,20 +138,20 @@ def suspend(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "")
     Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
     to it still arrives.
     """
-    answer = hub.ask("folkmoot/suspend", {"handle": handle, "reason": reason})
-    who = at(answer["handle"])
-    if answer["changed"]:
-        undo = f"'folkmoot people restore {word(answer['handle'])}' undoes it."
+    answer = hub.suspend_account(handle, reason=reason)
+    who = at(answer.handle)
+    if answer.changed:
+        undo = f"'folkmoot people restore {word(answer.handle)}' undoes it."
         return Output(answer, f"{who} is suspended. {undo}")
-    return Output(answer, f"{who} has been suspended since {moment(answer['suspended_at'])}.")
+    return Output(answer, f"{who} has been suspended since {moment(answer.suspended_at)}.")
 
 
 @operator_command
 def restore(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "") -> Output:
     """Unlock a suspended account; its token works again."""
-    answer = hub.ask("folkmoot/restore", {"handle": handle, "reason": reason})
-    who = at(answer["handle"])
-    done = f"{who} is restored." if answer["changed"] else f"{who} is not suspended."
+    answer = hub.restore_account(handle, reason=reason)
+    who = at(answer.handle)
+    done = f"{who} is restored." if answer.changed else f"{who} is not suspended."
     return Output(answer, done)
 
 
@@ -164,11 +164,10 @@ def operator(
     They sign in again to do so. With --no, browsers that could run the hub are signed out
     immediately, and tokens with that scope end.
     """
-    given = {"handle": handle, "reason": reason, "operator": not no}
-    answer = hub.ask("folkmoot/set_operator", given)
+    answer = hub.set_operator(handle, reason=reason, operator=not no)
     is_now = "is no longer an operator" if no else "is an operator from the next time they sign in"
     was = "is not an operator" if no else "is already an operator"
-    return Output(answer, f"{at(answer['handle'])} {is_now if answer['changed'] else was}.")
+    return Output(answer, f"{at(answer.handle)} {is_now if answer.changed else was}.")
 
 
 @operator_command
@@ -187,10 +186,8 @@ def remove(
             "Type the handle to go on",
             "Nothing was removed.",
         )
-    answer = hub.ask("folkmoot/remove_person", {"handle": handle, "reason": reason or None})
-    return Output(
-        answer, f"Removed {at(answer['handle'])}. Older backups still contain their data."
-    )
+    answer = hub.remove_account(handle, reason=reason)
+    return Output(answer, f"Removed {at(answer.handle)}. Older backups still contain their data.")
 
 
 app = group(
@@ -206,10 +203,10 @@ app = group(
 
 def rooms(hub: OperatedHub) -> Output:
     """Every room of the hub, including private ones."""
-    found = hub.every("folkmoot/rooms", "rooms")
+    found = list(every(hub.list_all_rooms, "rooms", by="after"))
     rows = [
-        (word(it["name"]), at(it["owner"]) if it["owner"] else "-", access(it), str(it["members"]),
-         str(it["present"]), f"{it['messages']:,}", size(it["bytes"]), last(it))
+        (word(it.name), at(it.owner) if it.owner else "-", access(it), str(it.members),
+         str(it.present), f"{it.messages:,}", size(it.bytes), last(it))
         for it in found
     ]  # fmt: skip
     columns = (Column("Room", "bold"), Column("Owner"), Column("Access"),
@@ -219,11 +216,11 @@ def rooms(hub: OperatedHub) -> Output:
     return Output({"rooms": found}, Table(columns, rows, "There are no rooms yet."))
 
 
-def access(row: dict[str, Any]) -> str:
-    """Who may come in, and whether it is kept."""
-    return str(row["access"]) if row["durable"] else f"{row['access']}, in memory"
+def access(room: RoomOfHub) -> str:
+    """Who can come in, and whether it is kept."""
+    return room.access if room.durable else f"{room.access}, in memory"
 
 
-def last(row: dict[str, Any]) -> str:
+def last(room: RoomOfHub) -> str:
     """When the last message came."""
-    return "-" if row["last_at"] is None else moment(row["last_at"])
+    return "-" if room.last_at is None else moment(room.last_at)

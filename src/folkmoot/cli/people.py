@@ -11,9 +11,9 @@ import typer
 from folkmoot.cli.commands import (
     Fields,
     Output,
+    Place,
     Table,
     account_command,
-    check_operators_own,
     every,
     group,
     opened_hub,
@@ -27,7 +27,6 @@ from folkmoot.cli.credentials import (
     text_of,
 )
 from folkmoot.cli.grants import invite_for, reach_of
-from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -42,8 +41,9 @@ from folkmoot.cli.show import Column, at, word
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
+    from folkmoot.accounts.model import OpenInvite
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import OpenInvite
+    from folkmoot.client.hub import Hub
 
 INVITE_DAYS: Final = 7
 SHORT: Final = 10
@@ -104,7 +104,7 @@ def existing(who: str) -> Iterator[None]:
 def add_contact(hub: HubClient, who: HandleArgument, nickname: NicknameOption = None) -> Output:
     """Add someone to your contacts."""
     with existing(who):
-        added = hub.add_contact(who, nickname=nickname)
+        added = hub.add_contact(who, nickname=nickname or "")
     return Output(added, f"Added {at(added.contact)} to your contacts.")
 
 
@@ -133,7 +133,7 @@ def block(hub: HubClient, who: HandleArgument) -> Output:
 @account_command
 def unblock(hub: HubClient, who: HandleArgument) -> Output:
     """Unblock someone."""
-    unblocked = hub.unblock(who)
+    unblocked = hub.block(who, action="unblock")
     return Output(unblocked, f"{at(unblocked.handle)} can write to you again.")
 
 
@@ -212,7 +212,7 @@ def list_invites(
 
     Their links are not shown again.
     """
-    found = open_invites(url, handle, data, config, everyones=everyones)
+    found = open_invites(Place(url, handle, data, config), everyones=everyones)[1]
     columns = (
         Column("ID", "bold"), Column("For", wide=True), Column("By"),
         Column("Created", named=True), Column("Until", named=True),
@@ -234,21 +234,15 @@ def invite_row(invite: OpenInvite) -> list[str]:
     ]
 
 
-def open_invites(
-    url: str | None, handle: str | None, data: str | None, config: str | None, *, everyones: bool
-) -> list[OpenInvite]:
+def open_invites(place: Place, *, everyones: bool) -> tuple[Hub, list[OpenInvite]]:
     """All open invitations of someone, or as the operator of everyone."""
-    from folkmoot.client.methods import OpenInvites
-
-    check_operators_own("--all", everyones, url, handle, data, config)
-    if not everyones:
-        return list(every(signed_in(url, handle)[0].list_my_invites, "invites"))
-    hub = opened_hub(config, data)
-
-    def page(cursor: str | None) -> OpenInvites:
-        return understood(hub.ask("folkmoot/invites", {"cursor": cursor}), OpenInvites)
-
-    return list(every(page, "invites"))
+    place.check("--all", everyones)
+    hub: Hub = (
+        opened_hub(place.config, place.data).of(None)
+        if everyones
+        else signed_in(place.url, place.handle)[0]
+    )
+    return hub, list(every(hub.list_my_invites, "invites"))
 
 
 def withdraw(
@@ -261,16 +255,13 @@ def withdraw(
     everyones: AllOption = False,
 ) -> None:
     """Withdraw an invitation: its link stops working at once."""
-    found = open_invites(url, handle, data, config, everyones=everyones)
+    hub, found = open_invites(Place(url, handle, data, config), everyones=everyones)
     fit = [it for it in found if it.id.startswith(invite_id)]
     if not fit:
         raise e.InviteNotOpen
     if len(fit) > 1:
         raise e.InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
-    if everyones:
-        OperatedHub(config, data).ask("folkmoot/withdraw_invite", {"invite": fit[0].id})
-    else:
-        signed_in(url, handle)[0].withdraw_my_invite(fit[0].id)
+    hub.withdraw_my_invite(fit[0].id)
     say(f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")
 
 

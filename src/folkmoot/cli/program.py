@@ -19,7 +19,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from folkmoot import __version__
-from folkmoot.cli import generated
 from folkmoot.cli.output import (
     PROGRAM,
     Complaints,
@@ -53,6 +52,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "reply": "mail:reply",
         "mail": "mail:app",
         "invite": "people:app",
+        "digest": "mail:digest",
     },
     "Rooms and decisions": {
         "room": "room:app",
@@ -91,10 +91,6 @@ COMMANDS: dict[str, dict[str, str]] = {
 """Every command and group of commands, under the heading where the help lists it: the module, and
 its name there. Only what is run is loaded.
 """
-WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
-COMMANDS["Mail and people"] |= {name: f"generated:{name}" for name in generated.COMMANDS}
-
-
 PLACES = {name: place for section in COMMANDS.values() for name, place in section.items()}
 
 

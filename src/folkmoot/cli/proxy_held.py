@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from folkmoot.cli.limits import SOCKET_ANSWER_SECONDS
-from folkmoot.cli.operator import (
-    ask_socket,
-    check_entry,
-    understood,
-)
+from folkmoot.cli.operator import SocketHub, check_entry, on_socket
 from folkmoot.cli.options import JsonOption, argument, flag, option, settings_from
 from folkmoot.cli.output import (
     aligned,
@@ -36,6 +31,7 @@ from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
+    from folkmoot.operations.operator.held import Released
     from folkmoot.proxy.held import HeldView
 
 
@@ -75,6 +71,11 @@ class HoldingProcess(NamedTuple):
 
     pid: int | None
     socket: Path
+
+    @property
+    def hub(self) -> SocketHub:
+        """What to ask for it."""
+        return on_socket(self.socket, "" if self.pid is None else "The proxy has ended.")
 
     def name(self, number: int) -> str:
         """The name of a held message, unique over all processes that hold some."""
@@ -139,8 +140,8 @@ def held_release(
     if edit:
         answer = release_edited(place, number)
     else:
-        wanted = {} if replacement is None else {"message": read_message(replacement)}
-        answer = ask(place, "held/release", {"held_id": number, **wanted})
+        message = None if replacement is None else read_message(replacement)
+        answer = place.hub.release_held(number, message=message)
     if as_json:
         say_data(answer)
     else:
@@ -158,7 +159,7 @@ def held_drop(
 ) -> None:
     """Drop a held message."""
     place, number = found(which, data)
-    answer = ask(place, "held/drop", {"held_id": number, "reason": reason})
+    answer = place.hub.drop_held(number, reason=reason)
     if as_json:
         say_data(answer)
     else:
@@ -166,12 +167,10 @@ def held_drop(
 
 
 def message_of(place: HoldingProcess, number: int) -> dict[str, Any]:
-    from folkmoot.operations.operator.held import HeldMessage
-
-    return understood(ask(place, "held/show", {"held_id": number}), HeldMessage).message
+    return place.hub.get_held(number).message
 
 
-def release_edited(place: HoldingProcess, number: int) -> Any:
+def release_edited(place: HoldingProcess, number: int) -> Released:
     """Have a message edited until it can go on; one that is not saved stays held."""
     text = pretty(message_of(place, number))
     while True:
@@ -180,8 +179,7 @@ def release_edited(place: HoldingProcess, number: int) -> Any:
             raise e.CommandFailed(f"Nothing was changed, so {place.name(number)} is still held.")
         text = edited
         try:
-            wanted = {"held_id": number, "message": as_message(text)}
-            return ask(place, "held/release", wanted)
+            return place.hub.release_held(number, message=as_message(text))
         except (e.CommandInvalid, typer.BadParameter) as error:
             complain(getattr(error, "message", str(error)))
             if not typer.confirm("Edit it again?", default=True, err=True):
@@ -268,22 +266,12 @@ def found(which: str, data: str | None) -> tuple[HoldingProcess, int]:
 
 def listed(place: HoldingProcess) -> list[HeldView]:
     """What is held at one place; nothing, where a proxy has ended meanwhile."""
-    from folkmoot.operations.operator.held import HeldList
-
     try:
-        return understood(ask(place, "held/list", {}), HeldList).held
+        return place.hub.list_held().held
     except (e.HubNotRunning, e.CommandFailed):
         if place.pid is None:
             raise
         return []
-
-
-def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
-    """Have a proxy or a hub carry out a command."""
-    try:
-        return ask_socket(place.socket, command, arguments, timeout=SOCKET_ANSWER_SECONDS)
-    except e.HubNotRunning as error:
-        raise error if place.pid is None else e.HubNotRunning("The proxy has ended.") from None
 
 
 def draw(message: HeldRow) -> None:

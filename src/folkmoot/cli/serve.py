@@ -11,18 +11,14 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
+import msgspec
 import typer
 from msgspec import Struct
 
 from folkmoot import __version__
 from folkmoot.cli.backends_show import counted
 from folkmoot.cli.commands import group
-from folkmoot.cli.operator import (
-    ask_running,
-    decoded,
-    read_socket,
-    understood,
-)
+from folkmoot.cli.operator import SocketHub, running
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -52,7 +48,6 @@ from folkmoot.settings.fields import in_effect
 from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
-    from folkmoot.operations.operator.hub import HubStatus
     from folkmoot.settings import Loaded
 
 
@@ -180,19 +175,11 @@ def readiness(report: HubReport | None) -> list[tuple[str, str]]:
     return lines
 
 
-def hub_status(paths: Paths) -> HubStatus:
-    """How the hub on a data folder is; raises `HubNotRunning` when there is none."""
-    from folkmoot.operations.operator.hub import HubStatus
-
-    return understood(ask_running(paths, "folkmoot/status"), HubStatus)
-
-
-def hub_report(paths: Paths) -> HubReport | None:
+def hub_report(hub: SocketHub) -> HubReport | None:
     """What the running hub reports about its parts, if it does."""
     try:
-        _, body = read_socket(paths.control_socket, "/health/ready")
-        return understood(decoded(body), HubReport)
-    except e.FolkmootError:
+        return msgspec.json.decode(hub.get("/health/ready")[1], type=HubReport)
+    except (e.FolkmootError, msgspec.DecodeError):
         return None
 
 
@@ -215,15 +202,16 @@ def status(
     is running on the data folder; with --ready, 1 when it is not ready.
     """
     paths = Paths(settings_from(config, data=data).settings.data_folder)
-    hub = hub_status(paths)
+    asked = running(paths)
+    hub = asked.get_status()
     if ready:
-        code, body = read_socket(paths.control_socket, "/health/ready")
-        say_data(decoded(body))
+        code, body = asked.get("/health/ready")
+        say_data(msgspec.Raw(body))
         if code != READY:
             raise typer.Exit(ExitCode.FAILED)
         return
     if metrics:
-        _, body = read_socket(paths.control_socket, "/metrics")
+        _, body = asked.get("/metrics")
         say(body.decode(errors="replace").rstrip())
         return
     if as_json:
@@ -243,7 +231,7 @@ def status(
         ("Version", hub.version),
         ("Process", str(hub.pid)),
         ("Up", duration(hub.uptime)),
-        *readiness(hub_report(paths)),
+        *readiness(hub_report(asked)),
         ("Data in", str(paths.folder)),
         *((NAMES.get(what, what), amount(use.used, use.limit)) for what, use in hub.quotas.items()),
     ]

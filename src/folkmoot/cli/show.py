@@ -24,7 +24,7 @@ from folkmoot.cli.output import (
 from folkmoot.core.uuids import SHORT, WHOLE
 
 if TYPE_CHECKING:
-    from folkmoot.client.methods import MailMessage
+    from folkmoot.mail.model import MailMessage
     from folkmoot.proxy.tape.lines import TapeSide
 
 

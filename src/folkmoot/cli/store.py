@@ -8,7 +8,6 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from folkmoot.cli.backends_show import counted
@@ -94,7 +93,7 @@ def nodes(hub: OperatedHub) -> Output:
     columns = (Column("Node", "bold"), Column("Version", named=True),
                Column("Since", "dim"), Column("Rooms", named=True), Column("State"))  # fmt: skip
     nothing = "No hub uses the database." if hub.is_networked and not hub.runs else ALONE
-    return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))
+    return Output({"nodes": found}, Table(columns, rows, nothing))
 
 
 @partial(operator_command, why="so no hub uses it. Start the hub first.")
@@ -107,12 +106,12 @@ def drain(hub: OperatedHub, node: NodeArgument = "") -> Output:
     """
     if not hub.runs:
         raise e.HubNotRunning("No hub is running on this data folder. Run it where a node runs.")
-    asked = hub.ask("folkmoot/drain", {"node": node})["node"]
-    left, deadline = found(hub, asked["process"]), time.monotonic() + 60.0
+    asked = hub.drain_node(node=node).node
+    left, deadline = found(hub, asked.process), time.monotonic() + 60.0
     while left is not None and (left.rooms or not left.drained) and time.monotonic() < deadline:
         time.sleep(0.5)
-        left = found(hub, asked["process"])
-    name = asked["address"] or asked["name"]
+        left = found(hub, asked.process)
+    name = asked.address or asked.name
     if left is not None and (left.rooms or not left.drained):
         raise e.CommandFailed(
             f"{name} still has {counted(left.rooms, 'room')}. It goes on draining."
@@ -128,7 +127,7 @@ def found(hub: OperatedHub, process: str) -> ListedNode | None:
 def listed(hub: OperatedHub) -> list[ListedNode]:
     """The nodes, by the hub that runs here: its environment may name the database, and not ours."""
     if hub.runs:
-        return msgspec.convert(hub.ask("folkmoot/nodes")["nodes"], list[ListedNode])
+        return hub.list_nodes().nodes
     from folkmoot.storage import list_nodes
 
     return list_nodes(hub.loaded.settings)

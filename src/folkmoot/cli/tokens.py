@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import webbrowser
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import UNSET
 
-from folkmoot.cli.commands import Output, Table, check_operators_own, group
+from folkmoot.cli.commands import Output, Place, Table, group
 from folkmoot.cli.credentials import (
     AsOption,
     UrlOption,
@@ -17,7 +18,7 @@ from folkmoot.cli.credentials import (
     signed_in,
 )
 from folkmoot.cli.limits import MAX_TOKEN_DAYS
-from folkmoot.cli.operator import OperatedHub, understood
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -34,7 +35,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
-    from folkmoot.client.methods import CreatedCredential, Credential
+    from folkmoot.operations.tokens import CredentialView
 
 
 SHORT: Final = 10
@@ -74,7 +75,7 @@ WhoseOption = Annotated[
 IdArgument = Annotated[str, argument("ID", "The token's id, or its first characters.")]
 
 
-def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Credential:
+def find(tokens: list[CredentialView], beginning: str, whose: str = "your") -> CredentialView:
     """The only token whose id begins with this text."""
     found = [it for it in tokens if it.id.startswith(beginning)]
     exact = [it for it in found if it.id == beginning]
@@ -102,11 +103,8 @@ def list_tokens(
     when it is, and when it was last used. Revoking one signs it out. The operator can list those of
     any account, with --for on the hub's own machine.
     """
-    check_operators_own("--for", for_handle, url, handle, data, config)
-    if for_handle is not None:
-        found = tokens_of(OperatedHub(config, data), for_handle)
-    else:
-        found = signed_in(url, handle)[0].list_credentials().tokens
+    hub, _ = Place(url, handle, data, config).hub_of(for_handle, "--for")
+    found = hub.list_credentials().tokens
     columns = (
         Column("ID", "bold"), Column("Label", wide=True), Column("Scope", named=True),
         Column("Created", named=True), Column("Used", named=True), Column("Expires", named=True),
@@ -116,16 +114,7 @@ def list_tokens(
     Output(found, Table(columns, map(row, found), nothing)).show(as_json=as_json)
 
 
-def tokens_of(hub: OperatedHub, whose: str) -> list[Credential]:
-    """The tokens of someone's account, as the operator."""
-    from folkmoot.client.methods import Tokens
-
-    hub.require_database()
-    answer = hub.ask("folkmoot/tokens_of", {"handle": whose})
-    return understood(answer, Tokens).tokens
-
-
-def row(token: Credential) -> list[str]:
+def row(token: CredentialView) -> list[str]:
     """A token as a row of the table."""
     days = map(day, (token.created_at, token.used_at, token.expires_at))
     kind = "saved here" if token.current else KINDS.get(token.kind, "")
@@ -160,20 +149,12 @@ def create(
     The operator can create one for any account, with --for on the hub's own machine. Only such a
     token can have the scope 'operate': a program that has it operates the hub over the network.
     """
-    lasts = None if expires is None else expires * DAY
-    wanted: dict[str, Any] = {
-        "label": label or None,
-        "expires_in": lasts,
-        "scope": scope or None,
-    }
-    check_operators_own("--for", for_handle, url, handle, data, config)
-    if for_handle is not None:
-        made = create_for(OperatedHub(config, data), {**wanted, "handle": for_handle})
-        who = for_handle
-    else:
-        hub, login = signed_in(url, handle)
-        made = hub.create_credential(**wanted)
-        who = login.handle
+    hub, who = Place(url, handle, data, config).hub_of(for_handle, "--for")
+    made = hub.create_credential(
+        label=label or UNSET,
+        expires_in=UNSET if expires is None else expires * DAY,
+        scope=scope or UNSET,
+    )
     rows = [
         ("Token", word(made.token)),
         ("ID", word(made.id)[:SHORT]),
@@ -188,14 +169,6 @@ def create(
         f"Anyone who has the token can act as @{who}{limits}. It is not shown again.",
         None if for_handle else f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.",
     ).show(as_json=as_json)
-
-
-def create_for(hub: OperatedHub, wanted: dict[str, Any]) -> CreatedCredential:
-    """A token for someone's account, as the operator."""
-    from folkmoot.client.methods import CreatedCredential
-
-    hub.require_database()
-    return understood(hub.ask("folkmoot/create_token_for", wanted), CreatedCredential)
 
 
 def revoke(
@@ -214,13 +187,14 @@ def revoke(
     saved here, unless --yes is given. The operator can revoke one of any account, with --for on the
     hub's own machine.
     """
-    check_operators_own("--for", for_handle, url, handle, data, config)
+    place = Place(url, handle, data, config)
     if for_handle is not None:
-        hub_here = OperatedHub(config, data)
-        found = find(tokens_of(hub_here, for_handle), token_id, f"@{for_handle}'s")
-        hub_here.ask("folkmoot/revoke_token_of", {"handle": for_handle, "credential": found.id})
+        operated, _ = place.hub_of(for_handle, "--for")
+        found = find(operated.list_credentials().tokens, token_id, f"@{for_handle}'s")
+        operated.revoke_credential(found.id)
         say(f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
         return
+    place.check("--for", for_handle)
     hub, login = signed_in(url, handle)
     if login.client_id:
         raise e.CommandFailed(
@@ -294,8 +268,8 @@ def open_page(
         operated = OperatedHub(config, data)
         if not operated.runs:
             raise e.CommandFailed("No hub is running, so there is no page to open.")
-        answer = operated.ask("folkmoot/create_code_for", {"handle": whose, "operate": operate})
-        link, expires_at, name = reachable(answer["url"]), answer["expires_at"], whose
+        made = operated.of(whose).create_code(operate=operate)
+        link, expires_at, name = reachable(made.url), made.expires_at, whose
     if as_json:
         say_data({"handle": name, "url": link, "expires_at": expires_at})
         return

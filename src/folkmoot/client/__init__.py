@@ -33,8 +33,8 @@ from folkmoot.core.errors import (
 from folkmoot.lazy_packages import loading
 
 if TYPE_CHECKING:
+    from folkmoot.client.hub import Hub
     from folkmoot.client.link import Backoff
-    from folkmoot.client.methods import Hub
     from folkmoot.client.model import (
         Gap,
         Invitation,
@@ -56,7 +56,7 @@ else:
         __name__,
         {
             "link": "Backoff",
-            "methods": "Hub",
+            "hub": "Hub",
             "model": "Gap Invitation Me Message OfferedTool OpenProposal OpenRequest Participant "
             "Progress ToolResult Waiting",
             "pending": "Outcome Proposal",

@@ -8,6 +8,10 @@ MAX_PARTICIPANTS: Final = 20_000
 """Participants that are kept track of; of larger rooms the rest is not listed."""
 MAX_ANSWER: Final = 64 * 1024 * 1024
 """The largest answer to a request, in bytes."""
+MAX_SOCKET_ANSWER: Final = 16 * 1024 * 1024
+"""The largest answer on the socket of a hub's operator, in bytes."""
+CONNECT_SECONDS: Final = 5.0
+"""How long a connection to that socket may take."""
 ANSWER_SECONDS: Final = 30.0
 """Seconds without a byte after which a hub counts as unreachable."""
 OPEN_SECONDS: Final = 15.0

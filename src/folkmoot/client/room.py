@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from ssl import SSLContext, TLSVersion, create_default_context
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, TypeVar, overload
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from urllib.parse import urlsplit
 
 import msgspec
 
-from folkmoot.client.http import Http, rooms_url
+from folkmoot.client.http import rooms_url
+from folkmoot.client.hub import Hub
 from folkmoot.client.limits import CALLS_AT_ONCE, LIST_SECONDS, MAX_LIST_SECONDS
 from folkmoot.client.link import Backoff
 from folkmoot.client.model import (
@@ -36,6 +37,9 @@ from folkmoot.client.session import Position, RoomPlace, Session, token_of
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
 from folkmoot.core import errors as e
+
+if TYPE_CHECKING:
+    from folkmoot.client.asking import Method
 
 F = TypeVar("F", bound=Function)
 
@@ -349,49 +353,38 @@ class Rest:
     ) -> None:
         place = urlsplit(url)
         scheme = "https" if place.scheme == "wss" else "http"
-        self._hub = Http(f"{scheme}://{place.netloc}{place.path.removesuffix('/ws')}", ssl=ssl)
-        self._path = f"/v1/rooms/{quote(room, safe='')}"
+        self._hub = Hub(f"{scheme}://{place.netloc}{place.path.removesuffix('/ws')}", ssl=ssl)
+        self._room = room
         self._token = token
 
     async def waiting(self, after: int = 0) -> WaitingList:
         """A page of what waits for this program."""
-        return await self._get("/waiting", WaitingList, after=after)
+        return await self._ask(Hub.list_waiting, WaitingList, after=after)
 
     async def participants(self, cursor: str | None = None) -> ParticipantPage:
         """A page of those who are in the room."""
-        return await self._get("/participants", ParticipantPage, cursor=cursor)
+        return await self._ask(Hub.list_participants, ParticipantPage, cursor=cursor)
 
     async def tools(self, to: str | None, wait: int) -> ToolPage:
-        return await self._get("/tools", ToolPage, to=to, wait=wait)
+        return await self._ask(Hub.list_room_tools, ToolPage, to=to, wait=wait)
 
     async def messages(self, **query: Any) -> HistoryPage:
-        return await self._get("/messages", HistoryPage, **query)
+        return await self._ask(Hub.read_messages, HistoryPage, **query)
 
     async def mark_read(self, seq: int | None) -> None:
-        await self._ask("PUT", "/read", dict[str, Any], body={"seq": seq})
+        await self._ask(Hub.mark_room_read, dict[str, Any], seq=seq)
 
     async def proposal(self, id_: str) -> Message:
-        told = await self._get(f"/proposals/{quote(id_, safe='')}", dict[str, Any])
+        told = await self._ask(Hub.get_proposal, dict[str, Any], proposal=id_)
         message = told.get("message")
         if message is None:
             raise e.AnswerInvalid("The room no longer keeps what was proposed.")
         return as_message(message)
 
-    async def _get(self, path: str, answer: type[T], **query: Any) -> T:
-        return await self._ask("GET", path, answer, query=query)
-
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        answer: type[T],
-        *,
-        query: dict[str, Any] | None = None,
-        body: dict[str, Any] | None = None,
-    ) -> T:
+    async def _ask(self, method: Method[..., Any], answer: type[T], **given: Any) -> T:
         self._hub.token = await token_of(self._token())
-        where = f"{self._path}{path}"
-        return await asyncio.to_thread(self._hub.ask, method, where, answer, query=query, body=body)
+        asked = (method.find(), (self._room,), given, answer)
+        return cast("T", await asyncio.to_thread(self._hub.perform, *asked))
 
 
 def as_message(members: dict[str, Any]) -> Message:

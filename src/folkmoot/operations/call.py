@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -16,6 +15,7 @@ from folkmoot.core.policy import NOBODY, Principal
 from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from folkmoot.accounts import Account, Accounts, Identity
@@ -200,6 +200,8 @@ class Caller(Struct, kw_only=True):
     def leaving(self) -> asyncio.Event:
         """Set when the client has left or the hub is stopping; made when first asked for."""
         if self.awaited is None:
+            import asyncio
+
             self.awaited = asyncio.Event()
             if self.has_left:
                 self.awaited.set()
@@ -280,6 +282,8 @@ async def wait_unless_left(caller: Caller, work: Coroutine[Any, Any, T]) -> T | 
 
 async def run_until(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
     """What the work comes to, or None when the event comes first; then the work is cancelled."""
+    import asyncio  # Commands know the calls too, and have no loop.
+
     working = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(event.wait())
     try:

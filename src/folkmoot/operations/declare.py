@@ -74,7 +74,7 @@ UUID: Final = object()
 """In the `Annotated` of an argument: it is a UUID, or a list of them, and may be in capitals."""
 
 
-OWN: Final = frozenset(("exactly_one", "document", "for_others", "present"))
+OWN: Final = frozenset(("exactly_one", "document", "for_others", "present", "gives"))
 """Columns that are told of an operation's arguments."""
 
 
@@ -119,6 +119,8 @@ class Columns(TypedDict, total=False):
     commands: tuple[str, ...] | Absent
     exactly_one: tuple[str, ...]
     """Arguments of which exactly one must be given."""
+    gives: type[Struct]
+    """What the document calls the answer, where the function gives JSON that is ready."""
     document: dict[str, Any]
     """What the OpenAPI document says of the arguments beside what each of them is."""
     for_others: ForOthers
@@ -409,7 +411,9 @@ def shapes_of(
             uuids.append(each.name)
         default = () if each.default is Parameter.empty else (each.default,)
         fields.append((each.name, read_hint(hint), *default))
-    gives = columns.get("events") or eval(function.__annotations__["return"], names)  # noqa: S307
+    gives = columns.get("events") or columns.get("gives")
+    if gives is None:
+        gives = eval(function.__annotations__["return"], names)  # noqa: S307
     said = {
         "__uuids__": tuple(uuids),
         "__exactly_one__": columns.get("exactly_one", ()),

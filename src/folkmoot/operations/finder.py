@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -113,9 +113,10 @@ class Document(Struct, frozen=True):
     get(
         "/v1/openapi.json", "describe", "Read this document", answer="The document, in OpenAPI 3.1."
     ),
+    gives=Document,
     tool=Absent("Tools describe themselves when they are listed."),
     commands=Absent("It is for programs that make clients from it."),
 )
-async def openapi(call: Call) -> Document:
+async def openapi(call: Call) -> dict[str, Any]:
     """Read this document."""
-    return call.services.document()  # type: ignore[return-value]
+    return cast("dict[str, Any]", call.services.document())

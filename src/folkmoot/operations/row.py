@@ -26,7 +26,6 @@ Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-CREATED: Final = 201
 CONFIRMED: Final = {"folkmoot-confirm": "token"}
 """The header with a token that is given once more; a body or query may be logged somewhere."""
 NOTICE: Final = "notice"

@@ -5,7 +5,7 @@ A room's `id` is a number, never shown: outside it is known by its name.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -51,7 +51,13 @@ def place(description: str) -> Meta:
 
 Held: TypeAlias = Annotated[Source, Meta(extra_json_schema=ref("Capability"))]
 """A capability that is shown."""
-Envelope: TypeAlias = Annotated[Raw, Meta(extra_json_schema=ref("Message"))]
+if TYPE_CHECKING:
+    StoredJson: TypeAlias = Any
+else:
+    StoredJson = Raw
+"""JSON that is passed on as it was written. Clients get it decoded: for mypy it is anything."""
+
+Envelope: TypeAlias = Annotated[StoredJson, Meta(extra_json_schema=ref("Message"))]
 """A stored message, in the bytes that everyone gets."""
 OLDEST_SEQ: Final = (
     "The `seq` of the oldest message that is kept. Present where some messages "
@@ -394,8 +400,8 @@ class Outcome(Struct, frozen=True):
     seq: Annotated[int, place("The place of the message that decided.")]
     decision: Annotated[str, described("The id of that message: a request, or a rejection.")]
     to: Annotated[str | UnsetType, described("Who was asked to do it.")] = UNSET
-    result: Annotated[Raw | UnsetType, described("What was answered, once it was.")] = UNSET
-    error: Annotated[Raw | UnsetType, described("Why it failed, if it did.")] = UNSET
+    result: Annotated[StoredJson | UnsetType, described("What was answered, once it was.")] = UNSET
+    error: Annotated[StoredJson | UnsetType, described("Why it failed, if it did.")] = UNSET
     reason: Annotated[str | UnsetType, described("Why it was rejected.")] = UNSET
     rejections: Annotated[int | UnsetType, described("How many rejected it.", minimum=0)] = UNSET
 

@@ -38,7 +38,7 @@ from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import MessagePage
+    from folkmoot.rooms.model import MessagePage
 
 
 PAGE: Final = 100

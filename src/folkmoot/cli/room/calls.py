@@ -92,8 +92,8 @@ def call(
         "room": name, "tool": tool, "arguments": typed_arguments(arguments or (), schema), "to": to,
         "reason": reason, "wait": wait,
     }  # fmt: skip
-    told = None if as_json else show_progress
-    answer = who.call("room/call", wanted, wait=wait, on_progress=told)
+    asked = who if as_json else who.telling(show_progress)
+    answer = asked.call("room/call", wanted, wait=wait)
     if as_json:
         say_data(answer)
         return

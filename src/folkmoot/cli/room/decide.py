@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from msgspec import UNSET
 
 from folkmoot.cli.commands import Note, Output, Table, account_command
 from folkmoot.cli.credentials import checked_handle
@@ -23,7 +24,8 @@ from folkmoot.core.uuids import as_stored, is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import Ask, Decision, Proposal
+    from folkmoot.operations.asks import Ask, DecisionView
+    from folkmoot.rooms.model import ProposalView
 
 
 ReasonArgument = Annotated[str, argument("REASON", "Why; everyone in the room reads it.")]
@@ -62,9 +64,9 @@ def revoke(
     is_id = is_uuid(whom)
     answer = hub.revoke_in_room(
         name,
-        grant_id=whom if is_id else None,
-        recipient=None if is_id else checked_handle(whom),
-        capabilities=[opts.capability(text) for text in patterns or ()] or None,
+        grant_id=whom if is_id else UNSET,
+        recipient=UNSET if is_id else checked_handle(whom),
+        capabilities=[opts.capability(text) for text in patterns or ()] or UNSET,
     )
     return Output(answer, f"Revoked from {one_line(whom)}.")
 
@@ -80,7 +82,7 @@ def kick(
 
     They need a new invitation to come back.
     """
-    answer = hub.kick(name, who, reason=reason)
+    answer = hub.kick(name, who, reason=reason or UNSET)
     return Output(answer, f"Removed {one_line(who)} from {name}.")
 
 
@@ -95,7 +97,7 @@ def proposals(hub: HubClient, name: opts.RoomArgument, state: opts.StateOption =
     return Output({"proposals": found}, Table(columns, map(row, found), "No proposals."))
 
 
-def row(proposal: Proposal) -> tuple[str, ...]:
+def row(proposal: ProposalView) -> tuple[str, ...]:
     seen = look(proposal.message or msgspec.to_builtins(proposal))
     what = f"{seen.what} {'; '.join(seen.text)}".strip()
     return (
@@ -130,12 +132,12 @@ def approve(
         say_data(outcome)
         return
     by, number = word(outcome.to), word(proposal.seq)
-    if outcome.result is None and outcome.error is None:
+    if outcome.result is UNSET and outcome.error is UNSET:
         say(f"Approved #{number}. {by} has not answered yet; 'folkmoot room history' shows the "
             "answer when it comes.", err=True)  # fmt: skip
         return
     say(f"Approved #{number}.", err=True)
-    state = "answered" if outcome.error is None else "failed"
+    state = "answered" if outcome.error is UNSET else "failed"
     show_answer({**msgspec.to_builtins(outcome), "state": state}, "")
 
 
@@ -165,7 +167,7 @@ def proposal_id(client: HubClient, name: str, which: str) -> str:
     return which if is_uuid(which) and which.islower() else found(client, name, which).id
 
 
-def found(client: HubClient, name: str, which: str) -> Proposal:
+def found(client: HubClient, name: str, which: str) -> ProposalView:
     """The proposal with a number or an id."""
     wanted = which.removeprefix("#")
     every = proposed(client, name)
@@ -264,7 +266,7 @@ def decisions(hub: HubClient, last: LastOption = 50) -> Output:
     return Output(page, Table(columns, rows, "You have not decided anything yet."))
 
 
-def came(it: Decision) -> str:
+def came(it: DecisionView) -> str:
     """What came of a decision, in a word or two."""
     if it.decision == "rejected" and it.outcome == "open":
         return "open: more must reject it"

@@ -13,8 +13,8 @@ from folkmoot.cli.commands import (
     Fields,
     Note,
     Output,
+    Place,
     Table,
-    check_operators_own,
     every,
     opened_hub,
 )
@@ -32,7 +32,7 @@ from folkmoot.cli.show import (
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import Room
+    from folkmoot.rooms.model import RoomView
 
 COLUMNS = (
     Column("Room", "bold"), Column("Access"), Column("You are"), Column("Here", named=True),
@@ -55,7 +55,7 @@ def list_rooms(
     as_json: JsonOption = False,
 ) -> None:
     """List the rooms you can see."""
-    check_operators_own("--all", everyones, url, handle, data, config)
+    Place(url, handle, data, config).check("--all", everyones)
     if everyones:
         from folkmoot.cli.operator_people import rooms
 
@@ -66,7 +66,7 @@ def list_rooms(
     Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing)).show(as_json=as_json)
 
 
-def row(room: Room) -> tuple[str, ...]:
+def row(room: RoomView) -> tuple[str, ...]:
     return (
         word(room.name),
         word(room.access),
@@ -153,7 +153,7 @@ def span(first: int, last: int) -> str:
     return "none" if last < first else f"{first} to {last}"
 
 
-def described(room: Room) -> Fields:
+def described(room: RoomView) -> Fields:
     """How a room is set."""
     return Fields(
         ("Room", room.name),

@@ -36,7 +36,8 @@ from folkmoot.core.mcpx import PROTOCOL
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import Participant, Proposal
+    from folkmoot.operations.rooms.settings import ParticipantView
+    from folkmoot.rooms.model import ProposalView
 
 
 ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -352,12 +353,12 @@ def room_command(function: Command) -> Command:
     return with_json_option(with_options(function, options, ("hub", "entrance"), opens))
 
 
-def present(hub: HubClient, room: str) -> list[Participant]:
+def present(hub: HubClient, room: str) -> list[ParticipantView]:
     """Everyone who is in a room."""
     return list(every(hub.list_participants, "participants", room))
 
 
-def proposed(hub: HubClient, room: str, state: Any = None) -> list[Proposal]:
+def proposed(hub: HubClient, room: str, state: Any = None) -> list[ProposalView]:
     """What was proposed in a room and is still remembered."""
     return list(every(hub.list_proposals, "proposals", room, state=state))
 

@@ -13,7 +13,7 @@ from folkmoot.core.kinds import Kind
 from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
-    from folkmoot.client.methods import Room
+    from folkmoot.rooms.model import RoomView
 
 Payload: TypeAlias = dict[str, Any]
 
@@ -388,7 +388,7 @@ TELLERS: Final[dict[str, Teller]] = {
 """By the whole kind without its context, by protocol and operation, or by protocol."""
 
 
-def new_in(room: Room) -> str:
+def new_in(room: RoomView) -> str:
     """What is new in a room for the reader, in a few words."""
     if room.invited:
         return "invited"

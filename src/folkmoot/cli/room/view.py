@@ -102,7 +102,7 @@ class LiveView:
             self._room.me.id, room.policy.quorum, self._holder
         )
         for proposal in reversed(found):
-            if proposal.message is not None:
+            if proposal.message:
                 deciding.see(proposal.message)
 
     async def _follow(self) -> None:

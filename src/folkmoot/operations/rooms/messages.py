@@ -32,7 +32,7 @@ from folkmoot.operations.limits import (
 from folkmoot.operations.mail import MessagesLimit
 from folkmoot.operations.row import Absent, describe
 from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS, PAGE_BYTES
-from folkmoot.rooms.model import ROOM_PATTERN, MessagePage, ReadRoom, UnreadRooms, ref
+from folkmoot.rooms.model import ROOM_PATTERN, MessagePage, ReadRoom, StoredJson, UnreadRooms, ref
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -628,9 +628,9 @@ class PostedMessage(Struct, frozen=True):
     """A message as everyone in the room receives it."""
 
 
-def posted(stored: bytes) -> PostedMessage:
+def posted(stored: bytes) -> dict[str, Any]:
     """A stored message as an answer: the same bytes."""
-    return cast("PostedMessage", Raw(stored))
+    return cast("dict[str, Any]", Raw(stored))
 
 
 @talk.adds(
@@ -651,6 +651,7 @@ def posted(stored: bytes) -> PostedMessage:
     who="guest",
     reaches_others=True,
     judged=False,
+    gives=PostedMessage,
     errors=SAID,
     tool=Absent("Each thing that can be said has a tool of its own, such as `room/say`."),
     commands=Absent("Each thing that can be said has a command of its own, such as `room say`."),
@@ -658,8 +659,8 @@ def posted(stored: bytes) -> PostedMessage:
 async def post_message(
     call: Call,
     room: RoomInPath,
-    message: Annotated[Raw, describe("The message.", schema=ref("Envelope"))],
-) -> PostedMessage:
+    message: Annotated[StoredJson, describe("The message.", schema=ref("Envelope"))],
+) -> dict[str, Any]:
     """One envelope, checked as on a WebSocket and then sent to everyone in the room. A refusal has
     the content of `system.error`.
     """

@@ -39,7 +39,7 @@ rights = Topic(
     who="guest",
     tool=Absent("Who may do what in a room is for people to decide, not for a model."),
 )
-changed = rights.with_(reaches_others=True, errors=SAID)
+changed = rights.with_(gives=PostedMessage, reaches_others=True, errors=SAID)
 
 
 @rights.reads(
@@ -74,7 +74,7 @@ async def grant(
     capabilities: Held,
     *,
     reason: Reason | UnsetType = UNSET,
-) -> PostedMessage:
+) -> dict[str, Any]:
     """Takes effect with their next message. Nobody can grant what they do not hold."""
     said = given(UNSET, recipient=recipient, capabilities=capabilities, reason=reason)
     return await post_change(call, room, "capability.grant", said)
@@ -103,7 +103,7 @@ async def revoke(
     | UnsetType = UNSET,
     capabilities: Held | UnsetType = UNSET,
     reason: Reason | UnsetType = UNSET,
-) -> PostedMessage:
+) -> dict[str, Any]:
     """By the grant's id or by the one who holds it, whole or in part; and everything that was
     granted from it.
     """
@@ -122,12 +122,12 @@ async def revoke(
 )
 async def kick(
     call: Call, room: RoomInPath, participant: Name, *, reason: Reason | UnsetType = UNSET
-) -> PostedMessage:
+) -> dict[str, Any]:
     """They are disconnected, and need a new invitation to come back."""
     said = given(UNSET, participant=participant, reason=reason)
     return await post_change(call, room, "room.kick", said)
 
 
-async def post_change(call: Call, room: str, kind: str, payload: dict[str, Any]) -> PostedMessage:
+async def post_change(call: Call, room: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Post a change of rights, and return the stored message."""
     return posted(await call.services.rooms.post(call.visitor, room, envelope(kind, payload)))

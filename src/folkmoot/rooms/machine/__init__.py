@@ -18,8 +18,10 @@ The machine reads nothing. What it must know of the store beside what it remembe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from folkmoot.lazy_packages import loading
 from folkmoot.rooms.limits import RoomBounds
-from folkmoot.rooms.machine.chat import Rates
 from folkmoot.rooms.machine.model import (
     BACKEND,
     DEFAULT_CHAT,
@@ -49,7 +51,21 @@ from folkmoot.rooms.machine.model import (
     Tell,
     Used,
 )
-from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, ProposalStatus
-from folkmoot.rooms.machine.rebuild import REPLAYED
-from folkmoot.rooms.machine.rights import Grant
-from folkmoot.rooms.machine.room import Room
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.machine.chat import Rates
+    from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, ProposalStatus
+    from folkmoot.rooms.machine.rebuild import REPLAYED
+    from folkmoot.rooms.machine.rights import Grant
+    from folkmoot.rooms.machine.room import Room
+else:
+    __getattr__ = loading(
+        __name__,
+        {
+            "chat": "Rates",
+            "proposals": "TRANSITIONS Proposal ProposalStatus",
+            "rebuild": "REPLAYED",
+            "rights": "Grant",
+            "room": "Room",
+        },
+    )
