@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 87_840
+MOST_TESTS = 87_866
 
 
 def code_lines(text: str) -> int:
