@@ -531,6 +531,15 @@ def test_members_who_are_away_are_listed_below_and_completed(moot, desk):
     here, away = (ada.page.get_by_label(name) for name in ("Participants", "Members who are away"))
     expect(here.locator("li")).to_have_count(2)
     expect(away.locator("li")).to_have_text([re.compile("^bob")])
+    # Who comes back is not listed twice.
+    with Crowd(moot.hub, [moot.bob.token], room):
+        expect(here.locator("li")).to_have_count(3)
+        expect(away).to_have_count(0)
+    bob = Console(desk, moot.hub, moot.bob.token, f"/rooms/{room}").live()
+    expect(bob.page.get_by_label("Participants").locator("li", has_text="bob")).to_be_visible()
+    expect(bob.page.get_by_label("Members who are away")).to_have_count(0)
+    bob.page.goto(f"{bob.hub}/")
+    expect(away.locator("li")).to_have_text([re.compile("^bob")])
     field = ada.field("Message to the room")
     field.press_sequentially("@b")
     expect(ada.page.get_by_role("option", name="@bob away")).to_be_visible()

@@ -264,7 +264,25 @@ def test_an_operator_with_a_passkey_needs_no_token_for_servers(place, desk):
     console.button("Remove", exact=True).first.click()
     page.get_by_role("dialog").get_by_role("button", name="Remove waves").click()
     console.heading("Servers")
-    assert "waves" not in (place.socket.parent / "config.toml").read_text()
+    config = place.socket.parent / "config.toml"
+    assert "waves" not in config.read_text()
+    # Of settings and rules only what is different is sent, and signed.
+    console.go("/settings")
+    dialog = page.get_by_role("dialog")
+    for days in ("30", "0"):
+        console.button("Change…").click()
+        console.field("Delete mail after").fill(days)
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_have_count(0)
+        assert f"keep_days = {days}" in config.read_text()
+    console.button("Add a rule…").click()
+    console.field("Name").fill("Slowly")
+    console.field("What it does").select_option("delay")
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog).to_have_count(0)
+    console.button("Remove Slowly").click()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(console.text("No rules yet.")).to_be_visible()
 
 
 def test_where_servers_cannot_be_changed_the_page_shows_the_command(place, desk):

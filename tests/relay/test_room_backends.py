@@ -387,7 +387,8 @@ async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(ther
         made = {"name": "mine", "backends": [namespace]}
         answer = await other.ask("POST", "/v1/rooms", made)
         assert (answer.status, answer.json()["error"]["code"]) == (404, "backend_unknown")
-        assert answer.json()["error"]["message"] == f"There is no backend {namespace}."
+        told = answer.json()["error"]["message"]
+        assert told == f"You can't use a server called {namespace}."
     made = await owner.create("hers", backends=["github"])
     assert made["backends"] == ["github"]
     assert (await owner.get("/v1/rooms/hers/participants"))["participants"] == [

@@ -145,7 +145,7 @@ KNOWN_KINDS: Final[tuple[KnownKind, ...]] = (
         "room.invite-ack", "The gateway's answer to an invitation, to its sender alone.", "gateway"
     ),
     KnownKind("room.kick", "Removes a participant from the room."),
-    KnownKind("reasoning.start", "A participant begins to think aloud."),
+    KnownKind("reasoning.start", "A participant begins to share its reasoning."),
     KnownKind("reasoning.thought", "One thought."),
     KnownKind("reasoning.conclusion", "The result of the thinking."),
     KnownKind("reasoning.cancel", "The thinking was cancelled."),

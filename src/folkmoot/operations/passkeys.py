@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Struct
 
 from folkmoot.accounts.limits import MAX_LABEL, MAX_PASSKEY_ANSWER, MAX_PASSKEY_TICKET
-from folkmoot.accounts.model import Decision
 from folkmoot.core import errors as e
 from folkmoot.operations.call import Bind
 from folkmoot.operations.declare import FOR_PAGES, IN_BROWSERS, Topic, delete, get, patch, post
+from folkmoot.operations.presence import call_to_sign
 from folkmoot.operations.rate_limits import GUESSES, OWN_GUESSES
 from folkmoot.operations.row import CONFIRMED, AuditSpec, NoContent, describe, view_of
 from folkmoot.operations.sessions import SignedInView, check_page
@@ -208,7 +208,7 @@ async def begin_presence(
     for it.
     """
     made = await call.services.accounts.passkeys.begin_presence(
-        call.account, call.caller.base_url, Decision(operation, arguments)
+        call.account, call.caller.base_url, call_to_sign(operation, arguments)
     )
     return view_of(PasskeyChallenge, made)
 

@@ -7,7 +7,7 @@ the very call, or they give a token once more where they have no passkey.
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,6 +16,7 @@ from folkmoot.accounts.limits import MAX_PASSKEY_ANSWER, MAX_PASSKEY_TICKET
 from folkmoot.accounts.model import Decision
 from folkmoot.core import errors as e
 from folkmoot.core.scopes import OPERATE, scope
+from folkmoot.operations.arguments import decode
 from folkmoot.operations.row import CONFIRMED, Arguments, describe
 
 if TYPE_CHECKING:
@@ -54,18 +55,29 @@ SignedAnswer = Annotated[
 ]
 
 
-async def is_present(call: Call, operation: str, ticket: str, passkey: str, *unsigned: str) -> bool:
-    """Whether the caller's passkey signed this very call; one that it did not sign is refused.
+def call_to_sign(operation: str, arguments: dict[str, Any]) -> Decision:
+    """What a passkey signs before a call: all of its arguments, also those that are left out."""
+    from folkmoot.operations.table import OPERATIONS
 
-    Its arguments are all but `ticket` and `passkey`, which sign it, and those that are `unsigned`.
-    """
+    for row in OPERATIONS:
+        if row.name == operation and "ticket" in row.takes.__struct_fields__:
+            return Decision(operation, signed(decode(row.takes, arguments)))
+    return Decision(operation, arguments)
+
+
+def signed(arguments: msgspec.Struct) -> dict[str, Any]:
+    """All arguments of a call but those that show that its caller is there."""
+    given: dict[str, Any] = msgspec.to_builtins(arguments)
+    return {name: value for name, value in given.items() if name not in CONFIRMING}
+
+
+async def is_present(call: Call, operation: str, ticket: str, passkey: str) -> bool:
+    """Whether the caller's passkey signed this very call; one that it did not sign is refused."""
     if not ticket:
         return False
-    signed = msgspec.to_builtins(call.arguments)
-    for name in ("ticket", "passkey", *unsigned):
-        signed.pop(name, None)
+    decision = Decision(operation, signed(call.arguments))
     await call.services.accounts.passkeys.check_presence(
-        call.account, call.caller.base_url, Decision(operation, signed), ticket, passkey
+        call.account, call.caller.base_url, decision, ticket, passkey
     )
     return True
 
@@ -96,7 +108,7 @@ async def check_present(call: Call, operation: str) -> None:
         if not is_secure(who.base_url):
             raise e.CapabilityDenied(INSECURE)
         given = call.arguments
-        if not await is_present(call, operation, given.ticket, given.passkey, "token"):
+        if not await is_present(call, operation, given.ticket, given.passkey):
             await check_token(call)
     except e.FolkmootError as error:
         from folkmoot import audit

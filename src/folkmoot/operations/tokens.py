@@ -192,7 +192,7 @@ async def create_token(
         scope=wanted,
         by=caller.credential_id,
         confirmed=await accounts.confirm(caller.credential_id, token) if token else None,
-        present=await is_present(call, "folkmoot/create_token", ticket, passkey, "token"),
+        present=await is_present(call, "folkmoot/create_token", ticket, passkey),
     )
     told = credential_view(made.credential, caller.credential_id)
     return CreatedCredential(**asdict(told), token=made.token)

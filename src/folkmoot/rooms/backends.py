@@ -52,7 +52,7 @@ def check_brought(backends: Backends | None, visitor: Visitor, namespaces: Itera
             or backends is None
             or not backends.may_bring(visitor.principal, namespace)
         ):
-            raise e.BackendUnknown(f"There is no backend {namespace}.", field="backends")
+            raise e.BackendUnknown(f"You can't use a server called {namespace}.", field="backends")
 
 
 def check_likeness(namespaces: Collection[str], owners: Iterable[str]) -> None:

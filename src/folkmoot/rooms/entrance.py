@@ -67,10 +67,10 @@ class RoomEntrance(Listing):
         guest, credential_id, secret = await self._inviter.exchange(name, token)
         visitor = guest_visitor(guest, credential_id)
         if guest.capabilities:
-            await self._endow(visitor, name, guest)
+            await self._apply_guest_grants(visitor, name, guest)
         return visitor, secret
 
-    async def _endow(self, visitor: Visitor, name: str, guest: Guest) -> None:
+    async def _apply_guest_grants(self, visitor: Visitor, name: str, guest: Guest) -> None:
         """Give a guest the promised rights; a failure does not keep it out."""
         try:
             record, _ = await self.find_in(visitor, name)

@@ -9,6 +9,7 @@ import { clock, fullTime } from "../../text/time";
 import { asked, Card, Fact, Moment } from "./Card";
 import { changes } from "./changes";
 import { approve, lastSuch, type ProposalShown, reject, TooLate } from "./proposals";
+import { Result } from "./Result";
 import { isMembers, type Json } from "./schema";
 
 interface ProposalProps {
@@ -37,7 +38,7 @@ export function Proposal(props: ProposalProps) {
   const { proposer, to, reason, room } = proposal;
   const own = proposer === me;
   // Kept here: the buttons are gone as soon as the proposal is known to be closed.
-  const [said, setSaid] = useState("");
+  const [outcome, setOutcome] = useState<hub.Outcome | null>(null);
   const [late, setLate] = useState<ProposalShown | null>(null);
   return (
     <Card
@@ -65,16 +66,18 @@ export function Proposal(props: ProposalProps) {
       </dl>
       <What proposal={proposal} />
       {proposal.params !== undefined && props.others && <Since proposal={proposal} others={props.others} />}
-      {said && (
-        <Notice tone="good">
-          <span role="status">{said}</span>
+      {outcome && (
+        <Notice tone={failed(outcome) ? "danger" : "good"}>
+          <span role="status">{told(outcome)}</span>
         </Notice>
       )}
+      {/* In its room the answer stands below. */}
+      {outcome && props.showRoom && <Result value={outcome.result as Json | undefined} />}
       {late && <Closed proposal={late} me={me} late />}
       {!late && proposal.state !== "open" && <Closed proposal={proposal} me={me} />}
       {props.children}
-      {!late && !said && proposal.state === "open" && (
-        <Decide {...props} own={own} onSaid={setSaid} onLate={setLate} />
+      {!late && !outcome && proposal.state === "open" && (
+        <Decide {...props} own={own} onSaid={setOutcome} onLate={setLate} />
       )}
     </Card>
   );
@@ -165,7 +168,7 @@ function Since({ proposal, others }: { proposal: ProposalShown; others: readonly
 
 interface DecideProps extends ProposalProps {
   own: boolean;
-  onSaid: (words: string) => void;
+  onSaid: (outcome: hub.Outcome) => void;
   onLate: (proposal: ProposalShown) => void;
 }
 
@@ -191,7 +194,7 @@ function Decide(props: DecideProps) {
     setWrong("");
     try {
       const outcome = await deciding();
-      props.onSaid(told(outcome));
+      props.onSaid(outcome);
       props.onDecided?.(outcome);
     } catch (error) {
       if (error instanceof TooLate) props.onLate(error.proposal);
@@ -207,7 +210,7 @@ function Decide(props: DecideProps) {
       </div>
     ) : null;
   }
-  if (!mayApprove && !mayReject) return <p class="small soft">You may not decide on this.</p>;
+  if (!mayApprove && !mayReject) return <p class="small soft">You can't decide on this.</p>;
   const choose = proposal.to.length !== 1;
   const names = proposal.to.length ? proposal.to : (candidates ?? []);
   const approving = () => decide("approve", () => approve(proposal.room, proposal.id, choose ? to : undefined));
@@ -264,6 +267,9 @@ function Decide(props: DecideProps) {
     </div>
   );
 }
+
+const failed = ({ error, result }: hub.Outcome) =>
+  error !== undefined || (isMembers(result) && result["isError"] === true);
 
 function told(outcome: hub.Outcome): string {
   if (outcome.state === "open") return "Your rejection was counted. More people must reject it to close it.";

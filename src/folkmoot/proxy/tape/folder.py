@@ -88,14 +88,14 @@ class TapeFolder(Entity):
         return found
 
     def info(self, name: str) -> TapeRow | None:
-        """What is to be known of a tape; None for something else that is called like one."""
+        """A summary of a tape; None for another file with such a name."""
         try:
             return self._info(name)
         except (e.TapeNotFound, e.TapeUnreadable):
             return None
 
     async def about(self, name: str) -> TapeRow:
-        """What is to be known of a tape."""
+        """A summary of a tape."""
         return await self.in_thread(self._info, name)
 
     async def timeline(

@@ -52,7 +52,8 @@ function Waiting() {
       return page.asks;
     },
     next: (page) => page.next_cursor,
-    on: ASK_EVENTS,
+    // What is known of a tool, and so its risk, comes once its server has listed it.
+    on: [...ASK_EVENTS, "tools.changed"],
   });
   const [shown, touch] = useKept(list.items);
   useEnds(list.items, list.reload);

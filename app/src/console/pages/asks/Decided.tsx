@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<hub.Decision>[] = [
   { head: "What", cell: (it) => <span class="mono">{oneLine(it.what.replace(":", " "), 200)}</span> },
   { head: "Asked by", cell: (it) => it.by ?? <span class="soft">–</span> },
   { head: "Where", cell: (it) => <Where decision={it} /> },
-  { head: "What came of it", cell: (it) => <Came decision={it} /> },
+  { head: "Result", cell: (it) => <Came decision={it} /> },
   { head: "Your reason", cell: (it) => (it.reason ? oneLine(it.reason, 300) : <span class="soft">–</span>) },
 ];
 

@@ -52,7 +52,11 @@ const COLUMNS: readonly Column<hub.AuditLine>[] = [
 
 function Person({ handle }: { handle: string }) {
   if (!HANDLE.test(handle) || handle === "operator") return <span class="nowrap">{handle}</span>;
-  return <a href={pathTo("people", handle)}>@{handle}</a>;
+  return (
+    <a class="nowrap" href={pathTo("people", handle)}>
+      @{handle}
+    </a>
+  );
 }
 
 /** What it is about, in words that people know. */

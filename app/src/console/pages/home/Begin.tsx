@@ -81,7 +81,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
       done: servers.data && servers.data.backends.length > 0,
       body: (
         <>
-          <p class="soft">Its tools are here for you and whomever you allow them.</p>
+          <p class="soft">Paste what you would give an MCP client. Then choose who can use its tools.</p>
           <div class="line">
             <a class="button" href="/servers?add=1">
               Add a server

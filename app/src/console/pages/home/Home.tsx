@@ -69,6 +69,7 @@ function Waiting() {
     "room.membership",
     "held.changed",
     "pins.changed",
+    "tools.changed",
   ]);
   return (
     <Section title="Waiting for you" beside={<a href="/decisions">See all</a>}>

@@ -6,6 +6,7 @@ import type { AwayMember } from "../../../api/schema";
 import { Button, Check } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
 import type { Json } from "../../parts/schema";
+import { counted } from "../../parts/Time";
 import { allows } from "./capabilities";
 import { chatOf, type Envelope } from "./envelope";
 import type { RoomStream } from "./stream";
@@ -173,7 +174,7 @@ export function Composer({ stream, away, about, onDone }: Props) {
           onKeyDown={onKeyDown}
         />
         <p class="hidden" role="status">
-          {names.length ? `${names.length} names. Choose with the arrow keys, take with Tab.` : ""}
+          {names.length ? `${counted(names.length, "name")}. Choose with the arrow keys, take with Tab.` : ""}
         </p>
         <ul id={`${id}-names`} class="names" role="listbox" aria-label="People to mention" hidden={!names.length}>
           {names.map((name, place) => (

@@ -139,7 +139,8 @@ function Inside({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
     ["room.presence"],
     () => stream.state.value === "open",
   );
-  const away = list.data?.away ?? [];
+  // Who came back since the list was read is here again.
+  const away = (list.data?.away ?? []).filter((it) => !stream.present.value.has(it.id));
   const filter = (next: Filter) => {
     setQuery({ kind: next.group, from: next.person, text: next.text, thread: next.thread });
     void stream.setFilter(next);

@@ -5,7 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 import { Button } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
 import { clock, fullTime } from "../../../text/time";
-import { Markdown, type Mentioned, PlainText } from "../../parts/Markdown";
+import { Markdown, type Mentioned } from "../../parts/Markdown";
+import { Folded, Long, Raw, Result } from "../../parts/Result";
 import { isMembers, type Json } from "../../parts/schema";
 import { Progress } from "../../parts/Progress";
 import { duration } from "../../parts/Time";
@@ -126,20 +127,6 @@ function Said({ stream, chat, me }: { stream: RoomStream; chat: Chat; me: string
       {chat.deleted ? (
         <p class="soft">This message was deleted.</p>
       ) : chat.markdown ? <Markdown text={chat.text} mentioned={known} /> : <Long text={chat.text} mentioned={known} />}
-    </>
-  );
-}
-
-/** Characters of a text that are shown at once. */
-const LONG = 2_500;
-
-function Long({ text, mentioned }: { text: string; mentioned?: Mentioned }) {
-  const [whole, setWhole] = useState(false);
-  const cut = text.length > LONG + 500 && !whole;
-  return (
-    <>
-      <PlainText text={cut ? `${text.slice(0, LONG)}…` : text} mentioned={mentioned} />
-      {cut && <Button kind="plain" onClick={() => setWhole(true)}>{`Show all ${text.length.toLocaleString()} characters`}</Button>}
     </>
   );
 }
@@ -272,29 +259,6 @@ function Given({ message }: { message: Envelope }) {
   return <Folded summary="Arguments" value={given as Json} />;
 }
 
-function Folded({ summary, value }: { summary: string; value: Json }) {
-  const text = JSON.stringify(value);
-  const [open, setOpen] = useState(text.length <= 200);
-  return (
-    <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary class="small">{`${summary} (${text.length.toLocaleString()} characters)`}</summary>
-      {open && <Raw value={value} />}
-    </details>
-  );
-}
-
-/** How many characters of JSON are drawn at most. */
-const MOST_RAW = 100_000;
-
-function Raw({ value }: { value: unknown }) {
-  const text = JSON.stringify(value, null, 2);
-  return (
-    <pre class="raw" dir="ltr">
-      {text.length > MOST_RAW ? `${text.slice(0, MOST_RAW)}…` : text}
-    </pre>
-  );
-}
-
 function Answered({ message, stream }: { message: Envelope; stream: RoomStream }) {
   const request = message.correlation_id?.map((id) => stream.pairs.value.exchanges.get(id)).find(Boolean);
   const took = request && tookSeconds(request);
@@ -321,30 +285,6 @@ function Answer({ message }: { message: Envelope }) {
   const { error, result } = message.payload ?? {};
   if (isMembers(error)) return <p class="notice danger">{oneLine(String(error["message"] ?? "It failed without a reason."), 1000)}</p>;
   return <Result value={result} />;
-}
-
-function Result({ value }: { value: Json | undefined }) {
-  const result = isMembers(value) ? value : {};
-  const content = Array.isArray(result["content"]) ? result["content"].slice(0, 50) : [];
-  const failed = result["isError"] === true;
-  const texts = content.map((each) => (isMembers(each) ? piece(each) : "")).filter(Boolean);
-  if (texts.length) {
-    return (
-      <div class={failed ? "notice danger" : "result"}>
-        {texts.map((text, place) => (
-          <Long key={place} text={text} />
-        ))}
-      </div>
-    );
-  }
-  return value === undefined ? null : <Folded summary="Result" value={value} />;
-}
-
-function piece(content: Record<string, unknown>): string {
-  if (typeof content["text"] === "string") return content["text"];
-  if (typeof content["uri"] === "string") return content["uri"];
-  const type = String(content["type"] ?? "something");
-  return `[${type}${typeof content["mimeType"] === "string" ? `, ${content["mimeType"]}` : ""}]`;
 }
 
 /** Reasoning is folded: it is long, and seldom for everyone. */

@@ -67,7 +67,7 @@ function Operated({ namespace }: { namespace: string }) {
         title={view.namespace}
         lead={
           <>
-            {named && `${named} · `}
+            {named && named !== namespace && `${named} · `}
             <Back />
           </>
         }

@@ -109,7 +109,8 @@ function Change({ of, records, onDone, onClose }: ChangeProps) {
         Record what is said at /mcp. No mail and no secret is on a tape.
       </Check>
       <Field
-        label="Delete mail after so many days (0: never)"
+        label="Delete mail after (days)"
+        hint="0 keeps it."
         value={String(now.keep_mail_days)}
         most={5}
         onInput={(text) => set({ keep_mail_days: Number(text.replace(/\D/g, "")) })}
@@ -145,7 +146,7 @@ function Rules() {
   return (
     <Section
       title="Rules"
-      hint="They see each call before anything is done, in this order."
+      hint="The hub applies them to each call, in this order."
       beside={<Button onClick={() => setAdding(true)}>Add a rule…</Button>}
     >
       <Loaded load={load}>
