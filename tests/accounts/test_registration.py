@@ -10,7 +10,7 @@ import pytest
 from nacl.public import PrivateKey
 
 from folkmoot.accounts import Account, registration
-from folkmoot.accounts.credentials import new_recovery_code, new_token
+from folkmoot.accounts.credentials import new_recovery_code, new_secret
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from tests.accounts.support import DAY, START, refused
@@ -95,7 +95,7 @@ async def test_a_token_opens_its_own_account_and_any_other_text_none(world):
     assert await world.accounts.still_valid(alice.credential_id) == alice.account
     for text in ("", digest, "c_" + "0" * 24):
         assert await world.accounts.still_valid(text) is None
-    for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_token(), digest):
+    for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_secret("sk"), digest):
         assert await authenticate(text) is None
     assert await authenticate("sk_" + digest) is None
 

@@ -28,11 +28,12 @@ from folkmoot.accounts.authentication import (
 )
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
-    hash_invite_code,
+    INVITE,
+    TOKEN,
+    hash_of,
     hash_secret,
-    hash_token,
     new_invite_code,
-    new_token,
+    new_secret,
 )
 from folkmoot.accounts.devices import Devices
 from folkmoot.accounts.limits import (
@@ -286,7 +287,7 @@ class Accounts:
 
     async def recover(self, handle: str, code: str) -> Recovered:
         """Give an account a new token for its recovery code; all else that opens it ends."""
-        now, token = self._now(), new_token()
+        now, token = self._now(), new_secret("sk")
         # A wrong guess is answered from a reader: it never makes the writer work.
         found = await self._store.read(
             lambda tx: registration.check_recovery(tx, handle, code, now)
@@ -309,13 +310,13 @@ class Accounts:
 
     async def authenticate(self, token: str) -> Account | None:
         """The account whose token this is."""
-        token_hash = hash_token(token)
+        token_hash = hash_of(TOKEN, token)
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         return usable(identity)
 
     async def identify(self, token: str) -> Identity:
         """The account and the credential behind a token; an unknown token is refused."""
-        token_hash = hash_token(token.strip())
+        token_hash = hash_of(TOKEN, token.strip())
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         if identity is None or identity.account is None:
             raise e.TokenInvalid
@@ -542,7 +543,7 @@ class Accounts:
 
     async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""
-        code_hash, now = hash_invite_code(code.strip()), self._now()
+        code_hash, now = hash_of(INVITE, code.strip()), self._now()
         if code_hash is None:
             return HubInvitation("unknown")
 

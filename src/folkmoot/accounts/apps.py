@@ -18,10 +18,10 @@ from folkmoot.accounts import queries_apps as queries
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import audit_credential, token_of
 from folkmoot.accounts.credentials import (
-    hash_app_secret,
     hash_grant,
+    hash_of,
     hash_secret,
-    new_app_secret,
+    new_secret,
 )
 from folkmoot.accounts.limits import (
     APP_CODE_SECONDS,
@@ -92,7 +92,7 @@ class Apps(Struct, eq=False):
         The app can do no more than that session. Which scopes there are is not checked here.
         """
         self.quotas.check_disk()
-        now, code, wanted = int(self.clock.now()), new_app_secret("ac"), scope_of(scope)
+        now, code, wanted = int(self.clock.now()), new_secret("ac"), scope_of(scope)
 
         async def unit(tx: Tx) -> None:
             await check_consent(tx, account, by, wanted, now)
@@ -125,7 +125,7 @@ class Apps(Struct, eq=False):
         `challenge_of` says whether what the app shows fits the code's challenge. Where the app
         names a `resource`, it must be the one that its person was shown.
         """
-        hashed, now = hash_app_secret(CODE, code), int(self.clock.now())
+        hashed, now = hash_of(CODE, code), int(self.clock.now())
         # A wrong guess never makes the writer work.
         if hashed is None or not await self.store.read(lambda tx: queries.find_code(tx, hashed)):
             raise e.GrantInvalid
@@ -182,7 +182,7 @@ class Apps(Struct, eq=False):
 
     async def _issue(self, tx: Tx, account: Account, grant_id: str, scope: str, now: int) -> Pair:
         """Within a unit: one more pair of tokens of a grant."""
-        access, refresh = new_app_secret("at"), new_app_secret("rt")
+        access, refresh = new_secret("at"), new_secret("rt")
         until = now + self.options.access_seconds
         token = token_of(account.id, "", now, until, scope, kind="app", parent_id=grant_id)
         await credentials.insert(tx, token, hash_secret(access))
@@ -197,7 +197,7 @@ class Apps(Struct, eq=False):
 
         The access token has the `scope` that is asked for, at most that of the grant.
         """
-        hashed, now = hash_app_secret(REFRESH, token), int(self.clock.now())
+        hashed, now = hash_of(REFRESH, token), int(self.clock.now())
         if hashed is None:
             raise e.GrantInvalid
         grant_id = await self.store.read(lambda tx: queries.grant_of(tx, hashed, client_id))
@@ -226,7 +226,7 @@ class Apps(Struct, eq=False):
 
     async def revoke(self, token: str, *, client_id: str) -> None:
         """End the grant of an access or refresh token of this app; any other text is no error."""
-        hashed = hash_app_secret(ACCESS, token) or hash_app_secret(REFRESH, token)
+        hashed = hash_of(ACCESS, token) or hash_of(REFRESH, token)
         if hashed is None:
             return
         grant_id = await self.store.read(lambda tx: queries.grant_of(tx, hashed, client_id))

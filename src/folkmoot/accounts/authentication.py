@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from folkmoot.accounts import queries_apps, queries_consents
 from folkmoot.accounts import queries_credentials as queries
-from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
+from folkmoot.accounts.credentials import BROWSER, hash_of, hash_secret, new_secret
 from folkmoot.accounts.limits import (
     MAX_CACHED_IDENTITIES,
     MAX_LABEL,
@@ -190,7 +190,7 @@ class Authentication:
 
     async def by_browser(self, secret: str) -> Identity | None:
         """Who is behind the secret of a browser session, also where the account is suspended."""
-        hashed = hash_browser_secret(secret)
+        hashed = hash_of(BROWSER, secret)
         return None if hashed is None else await self.by_hash(hashed)
 
     async def by_id(self, credential_id: str) -> Identity | None:
@@ -259,7 +259,7 @@ class Authentication:
                 f"expires_in must be from 1 to {MAX_TOKEN_SECONDS} seconds.", field="expires_in"
             )
         self._quotas.check_disk()
-        now, token = int(self._clock.now()), new_token()
+        now, token = int(self._clock.now()), new_secret("sk")
         until = None if expires_in is None else now + expires_in
 
         async def unit(tx: Tx) -> Credential:

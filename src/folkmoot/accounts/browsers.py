@@ -13,10 +13,10 @@ from msgspec import Struct
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.authentication import audit_credential
 from folkmoot.accounts.credentials import (
-    hash_one_time_code,
+    ONE_TIME,
+    hash_of,
     hash_secret,
-    new_browser_secret,
-    new_one_time_code,
+    new_secret,
 )
 from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, MAX_ONE_TIME_CODES, ONE_TIME_CODE_SECONDS
 from folkmoot.accounts.model import (
@@ -61,7 +61,7 @@ class BrowserSessions(Struct, eq=False):
         in it too, unless it is opened with a token and there is a passkey: programs have tokens.
         """
         self.quotas.check_disk()
-        now, secret = int(self.clock.now()), new_browser_secret()
+        now, secret = int(self.clock.now()), new_secret("bs")
 
         async def unit(tx: Tx) -> tuple[Account, Credential] | None:
             account = await account_by_id(tx, account_id)
@@ -122,7 +122,7 @@ class BrowserSessions(Struct, eq=False):
         Without one, an operator makes it, and may say the `scope` of the session.
         """
         self.quotas.check_disk()
-        now, code = int(self.clock.now()), new_one_time_code()
+        now, code = int(self.clock.now()), new_secret("oc")
 
         async def unit(tx: Tx) -> None:
             current = await account_by_id(tx, account.id)
@@ -143,7 +143,7 @@ class BrowserSessions(Struct, eq=False):
 
         Whoever gives it a second time, or too late, is refused.
         """
-        hashed, now = hash_one_time_code(code.strip()), int(self.clock.now())
+        hashed, now = hash_of(ONE_TIME, code.strip()), int(self.clock.now())
         if hashed is None or not await self.store.read(lambda tx: queries.has_code(tx, hashed)):
             # A wrong guess never makes the writer work.
             raise e.OneTimeCodeInvalid

@@ -14,10 +14,10 @@ from msgspec.structs import asdict
 from folkmoot.accounts import queries_apps as queries
 from folkmoot.accounts.apps import check_consent
 from folkmoot.accounts.credentials import (
-    hash_app_secret,
+    hash_of,
     hash_secret,
     hash_user_code,
-    new_app_secret,
+    new_secret,
     new_user_code,
 )
 from folkmoot.accounts.limits import (
@@ -64,7 +64,7 @@ class Devices(Struct, eq=False):
         """The codes for a program, which asks for this scope."""
         apps = self.apps
         apps.quotas.check_disk()
-        made, now = DeviceCodes(new_app_secret("dc"), new_user_code()), int(apps.clock.now())
+        made, now = DeviceCodes(new_secret("dc"), new_user_code()), int(apps.clock.now())
         code = AppCode(
             **asdict(client),
             scope=scope,
@@ -117,7 +117,7 @@ class Devices(Struct, eq=False):
 
     async def exchange(self, code: str, *, client_id: str) -> Pair:
         """The first tokens of a program, once its person has allowed it."""
-        hashed, now = hash_app_secret(DEVICE, code), int(self.apps.clock.now())
+        hashed, now = hash_of(DEVICE, code), int(self.apps.clock.now())
         if hashed is None:
             raise e.GrantInvalid
         found = await self.apps.store.read(lambda tx: queries.find_code(tx, hashed))

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts import queries_passkeys as queries
 from folkmoot.accounts.authentication import audit_credential
-from folkmoot.accounts.credentials import hash_recovery_code, hash_secret, hash_token
+from folkmoot.accounts.credentials import TOKEN, hash_of, hash_recovery_code, hash_secret
 from folkmoot.accounts.limits import (
     MAX_LABEL,
     MAX_PASSKEY_ANSWER,
@@ -382,7 +382,7 @@ def check_name(name: str) -> str:
 
 async def opens(tx: Tx, account_id: str, secret: str, now: int) -> bool:
     """Whether a text is a token of an account, or its recovery code."""
-    hashed = hash_token(secret)
+    hashed = hash_of(TOKEN, secret)
     if hashed is not None:
         row = await tx.fetch_one(credentials.BY_HASH, (hashed,))
         found = credentials.identity_of(row, hashed)

@@ -14,13 +14,14 @@ from folkmoot.accounts import queries
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import FIRST, token_of
 from folkmoot.accounts.credentials import (
+    INVITE,
     check_public_key,
-    hash_invite_code,
+    hash_of,
     hash_recovery_code,
     hash_secret,
     new_key_pair,
     new_recovery_code,
-    new_token,
+    new_secret,
 )
 from folkmoot.accounts.handles import is_official
 from folkmoot.accounts.model import (
@@ -159,7 +160,7 @@ class Application(Struct, frozen=True, gc=False):
 
 async def check_invited(tx: Tx, invite_code: str | None) -> None:
     """Refuse everyone but those whom the operator invited under a handle of theirs."""
-    code_hash = hash_invite_code(invite_code.strip()) if invite_code else None
+    code_hash = hash_of(INVITE, invite_code.strip()) if invite_code else None
     if code_hash is None or await handle_of_invite(tx, code_hash) is None:
         raise e.RegistrationClosed
 
@@ -188,7 +189,7 @@ def check_application(
         )
     user_id = str(uuid.uuid4())
     keys = new_key_pair()
-    token, recovery_code = new_token(), new_recovery_code()
+    token, recovery_code = new_secret("sk"), new_recovery_code()
     account = Account(
         id=user_id,
         handle=name,
@@ -206,7 +207,7 @@ def check_application(
         recovery_hash=hash_secret(recovery_code),
         private_key=sealer.seal(PRIVATE_KEY, user_id, keys.private),
     )
-    invite_hash = (hash_invite_code(invite_code.strip()) or "") if invite_code else None
+    invite_hash = (hash_of(INVITE, invite_code.strip()) or "") if invite_code else None
     credential = token_of(user_id, FIRST, now)
     return Application(account, secrets, credential, token, recovery_code, invite_hash)
 
