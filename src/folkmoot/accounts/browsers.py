@@ -68,7 +68,7 @@ class BrowserSessions(Struct, eq=False):
             parent = await queries.by_id(tx, parent_id) if parent_id else None
             if account is None or account.suspended_at is not None or (parent_id and not parent):
                 return None
-            opened_with = None if parent is None else parent[1].credential
+            opened_with = None if parent is None else parent.credential
             if opened_with is not None and opened_with.account_id != account_id:
                 return None
             if replaces:
@@ -82,18 +82,16 @@ class BrowserSessions(Struct, eq=False):
                 own = opened_with is None or opened_with.kind == "token"
                 if own and not (opened_with and await passkeys_of(tx, account_id)):
                     granted = OPERATING
+            latest = None if opened_with is None else opened_with.expires_at
             made = Credential(
-                id=queries.new_id(),
-                kind="browser",
-                account_id=account_id,
-                guest_id=None,
+                queries.new_id(),
+                "browser",
+                account_id,
+                now,
                 parent_id=parent_id or None,
                 label=label,
-                created_at=now,
                 used_at=now,
-                expires_at=self.times.until(
-                    now, now, None if opened_with is None else opened_with.expires_at
-                ),
+                expires_at=self.times.until(now, now, latest),
                 scope=granted,
             )
             await queries.insert(tx, made, hash_secret(secret))
@@ -144,7 +142,8 @@ class BrowserSessions(Struct, eq=False):
         Whoever gives it a second time, or too late, is refused.
         """
         hashed, now = hash_of(ONE_TIME, code.strip()), int(self.clock.now())
-        if hashed is None or not await self.store.read(lambda tx: queries.has_code(tx, hashed)):
+        known = "SELECT 1 FROM browser_codes WHERE hash = ?"
+        if hashed is None or not await self.store.read(lambda tx: tx.fetch_one(known, (hashed,))):
             # A wrong guess never makes the writer work.
             raise e.OneTimeCodeInvalid
 

@@ -26,6 +26,7 @@ from folkmoot.accounts.limits import (
     MAX_DEVICE_CODES,
     MAX_DEVICE_PAUSE_SECONDS,
 )
+from folkmoot.accounts.model import Secret
 from folkmoot.accounts.queries_apps import AppCode
 from folkmoot.core import errors as e
 from folkmoot.core.oauth.tokens import DEVICE
@@ -43,16 +44,13 @@ REFUSED: Final = "The person did not allow it."
 TOO_MANY: Final = "Too many devices wait for their people. Try again in a few minutes."
 
 
-class DeviceCodes(Struct, frozen=True):
+class DeviceCodes(Secret, frozen=True):
     """What a program on a device is given."""
 
     device_code: str
     user_code: str
     expires_in: int = DEVICE_CODE_SECONDS
     interval: int = DEVICE_PAUSE_SECONDS
-
-    # Both are secrets.
-    __repr__ = object.__repr__
 
 
 class Devices(Struct, eq=False):
