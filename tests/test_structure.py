@@ -17,8 +17,8 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_919,
-    "accounts": 3_361,
+    "(modules)": 2_934,
+    "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
     "cli": 10_749,
@@ -27,10 +27,10 @@ MOST = {
     "core": 4_148,
     "datafolder": 415,
     "gateway": 4_303,
-    "mail": 1_490,
+    "mail": 1_380,
     "mcp": 6_830,
     "names": 1_944,
-    "operations": 8_312,
+    "operations": 8_313,
     "proxy": 6_359,
     "relay": 6_595,
     "rooms": 9_815,
@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 87_840
+MOST_TESTS = 87_838
 
 
 def code_lines(text: str) -> int:

@@ -10,7 +10,7 @@ from folkmoot.accounts.limits import MAX_GRAM, MAX_QUERY_GRAMS
 from folkmoot.accounts.model import Account, PersonRow
 from folkmoot.audit import like
 from folkmoot.core.ports import SqlValue, Tx
-from folkmoot.core.rows import insert, many, one
+from folkmoot.rows import insert, many, one
 
 
 def fold(text: str) -> str:

@@ -10,7 +10,7 @@ from folkmoot.accounts import queries_credentials
 from folkmoot.accounts.limits import DEVICE_CODE_SECONDS, GRANT_UNUSED_SECONDS
 from folkmoot.accounts.model import AppClient, ConnectedApp
 from folkmoot.core.ports import Tx
-from folkmoot.core.rows import insert, many, one
+from folkmoot.rows import insert, many, one
 
 UNUSED: Final = (
     "SELECT g.credential_id, c.account_id FROM app_grants g JOIN credentials c "

@@ -7,7 +7,7 @@ from typing import Final
 from folkmoot.accounts.model import Consent, Secret
 from folkmoot.core.events import CONSENTS, subject
 from folkmoot.core.ports import Tx
-from folkmoot.core.rows import many, one
+from folkmoot.rows import many, one
 
 VIEW: Final = (
     "namespace, issuer, scope, created_at, expires_at, "

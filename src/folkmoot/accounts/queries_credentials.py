@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import asdict
 
+from folkmoot import rows
 from folkmoot.accounts.model import (
     Account,
     Credential,
@@ -20,11 +21,10 @@ from folkmoot.accounts.model import (
     principal_of,
 )
 from folkmoot.accounts.queries import ACCOUNT
-from folkmoot.core import rows
 from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Row, SqlValue, Tx
-from folkmoot.core.rows import many, one
+from folkmoot.rows import many, one
 
 CREDENTIAL: Final = ", ".join(f"c.{name}" for name in Credential.__struct_fields__)
 FIELDS: Final = len(Credential.__struct_fields__)

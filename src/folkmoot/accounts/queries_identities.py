@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from folkmoot import rows
 from folkmoot.accounts.model import CompanyAccount
-from folkmoot.core import rows
 from folkmoot.core.events import GROUPS, subject
 from folkmoot.core.ports import Tx
 

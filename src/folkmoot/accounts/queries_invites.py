@@ -11,7 +11,7 @@ from typing import NamedTuple
 from folkmoot.accounts.model import InviteRecord, InviteState, OpenInvite
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from folkmoot.core.rows import insert, many, one
+from folkmoot.rows import insert, many, one
 
 PURPOSE = "pending_message"
 """What a waiting message is sealed for; its row is the hash of the code."""

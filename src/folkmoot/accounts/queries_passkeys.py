@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec.structs import asdict
 
+from folkmoot import rows
 from folkmoot.accounts.model import Passkey
 from folkmoot.accounts.queries_credentials import publish_tokens
-from folkmoot.core import rows
 from folkmoot.core.ports import Tx
 
 

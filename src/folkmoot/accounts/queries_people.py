@@ -8,7 +8,7 @@ from folkmoot.accounts.limits import MAX_USERS_COUNTED
 from folkmoot.accounts.model import Account, Contact
 from folkmoot.accounts.queries import ACCOUNT, LED_TO
 from folkmoot.core.ports import Tx
-from folkmoot.core.rows import insert, many, one
+from folkmoot.rows import insert, many, one
 
 BLOCKS = "EXISTS (SELECT 1 FROM blocks b WHERE b.user_id = u.id AND b.blocked_id = ?)"
 KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_id = ?)"

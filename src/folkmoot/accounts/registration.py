@@ -29,8 +29,8 @@ from folkmoot.accounts.model import (
 )
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Store, Tx
-from folkmoot.core.rows import one
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
+from folkmoot.rows import one
 
 
 class ReservedNames:

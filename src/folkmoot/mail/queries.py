@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeVar
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import SqlStatement, SqlValue, Tx
-from folkmoot.core.rows import many, one
 from folkmoot.mail.limits import MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
 from folkmoot.quotas import ADD_MAIL
+from folkmoot.rows import many, one
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from functools import partial
 from typing import NamedTuple
 
 from folkmoot.core.ports import Row, Tx
-from folkmoot.core.rows import many, one
 from folkmoot.mail.limits import MAX_DIGEST_SENDERS
 from folkmoot.mail.model import Mode, Priority, State
+from folkmoot.rows import many, one
 
 LAST_SECOND = 2**62
 """Later than any message."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from folkmoot.core.ports import Row, SqlValue, Tx
-from folkmoot.core.rows import many, one
 from folkmoot.mail.queries import LIST_SIZES, filled
 from folkmoot.quotas import MAIL_SIZE, fitting_mail, keep_mail, subtract_mail
+from folkmoot.rows import many, one
 
 LAST_SEQ: Final = (
     "(SELECT MAX(c.seq) FROM copies c "
