@@ -17,23 +17,23 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_919,
-    "accounts": 3_361,
+    "(modules)": 2_939,
+    "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_749,
-    "client": 4_020,
+    "cli": 10_558,
+    "client": 2_718,
     "cluster": 1_187,
     "core": 4_148,
     "datafolder": 415,
     "gateway": 4_303,
-    "mail": 1_490,
+    "mail": 1_380,
     "mcp": 6_830,
     "names": 1_944,
-    "operations": 8_318,
+    "operations": 8_340,
     "proxy": 6_359,
     "relay": 6_595,
-    "rooms": 9_815,
+    "rooms": 9_822,
     "settings": 2_457,
     "store": 3_006,
     "telemetry": 914,
@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 87_881
+MOST_TESTS = 87_961
 
 
 def code_lines(text: str) -> int:

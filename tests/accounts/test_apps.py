@@ -135,7 +135,7 @@ async def test_agents_guests_and_tokens_cannot_consent(world, ann, made):
     for account, by in ((robot, await browser(world.accounts, robot)), (ann, token)):
         await refused(made.code(account, by, **GIVEN), e.AccessDenied)
     bob = await world.join("bobby")
-    guest = Credential("c_none", "guest", None, "g", None, "", 0, None, None)
+    guest = Credential("c_none", "guest", None, 0, guest_id="g")
     for by in (await browser(world.accounts, bob), guest, replace(guest, kind="browser")):
         await refused(made.code(ann, by, **GIVEN), e.TokenInvalid)
     claims = replace(token, kind="browser", scope="*")

@@ -51,7 +51,7 @@ async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(world, a
         ann.account
     ] * 2
     assert await labels(world, ann.account) == ["first token", "phone"]
-    assert repr(phone) == f"<NewToken {phone.credential.id}>"
+    assert phone.token not in repr(phone)
     rows = await world.rows("SELECT * FROM credentials")
     assert not any(token.encode() in repr(rows).encode() for token in secrets)
 

@@ -12,7 +12,7 @@ from tests.store.support import Gate
 
 def identity(name: str, owner: str = "") -> Identity:
     account = Account(owner or name, name, name, "", "public", "", "person", "", None, 0, 0)
-    credential = Credential(f"c_{name}", "token", account.id, None, None, "", 0, None, None)
+    credential = Credential(f"c_{name}", "token", account.id, 0)
     return Identity(credential, account, principal_of(account))
 
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from folkmoot.accounts.credentials import (
     CODE_ALPHABET,
-    hash_invite_code,
+    INVITE,
+    TOKEN,
+    hash_of,
     hash_recovery_code,
-    hash_token,
     new_invite_code,
     new_recovery_code,
-    new_token,
+    new_secret,
 )
 
 LETTERS = st.text(CODE_ALPHABET, min_size=12, max_size=12)
@@ -22,7 +23,7 @@ LETTERS = st.text(CODE_ALPHABET, min_size=12, max_size=12)
 
 @pytest.mark.requirement("auth.token-format")
 def test_a_token_is_sk_and_64_lower_case_hexadecimal_digits():
-    tokens = {new_token() for _ in range(100)}
+    tokens = {new_secret("sk") for _ in range(100)}
     assert len(tokens) == 100
     assert all(re.fullmatch("sk_[0-9a-f]{64}", token) and len(token) == 67 for token in tokens)
 
@@ -35,13 +36,13 @@ NO_TOKENS = [
 
 @pytest.mark.parametrize("text", NO_TOKENS)
 def test_what_is_no_token_has_no_hash(text):
-    assert hash_token(text) is None
+    assert hash_of(TOKEN, text) is None
 
 
 @pytest.mark.requirement("auth.token-hashed")
 def test_a_token_is_hashed_by_sha256():
-    token = new_token()
-    assert hash_token(token) == sha256(token.encode()).hexdigest()
+    token = new_secret("sk")
+    assert hash_of(TOKEN, token) == sha256(token.encode()).hexdigest()
 
 
 @pytest.mark.requirement("recovery.code-format")
@@ -82,6 +83,6 @@ def test_an_invite_code_has_128_bits_in_characters_that_need_no_escape():
     codes = {new_invite_code() for _ in range(100)}
     assert len(codes) == 100
     assert all(re.fullmatch("ic_[0-9a-f]{32}", code) for code in codes)
-    assert all(hash_invite_code(code) == sha256(code.encode()).hexdigest() for code in codes)
+    assert all(hash_of(INVITE, code) == sha256(code.encode()).hexdigest() for code in codes)
     for wrong in ("", "a" * 32, "ic_" + "a" * 31, "ic_" + "g" * 32):
-        assert hash_invite_code(wrong) is None
+        assert hash_of(INVITE, wrong) is None

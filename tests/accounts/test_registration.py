@@ -10,7 +10,7 @@ import pytest
 from nacl.public import PrivateKey
 
 from folkmoot.accounts import Account, registration
-from folkmoot.accounts.credentials import new_recovery_code, new_token
+from folkmoot.accounts.credentials import new_recovery_code, new_secret
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from tests.accounts.support import DAY, START, refused
@@ -80,7 +80,8 @@ async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(world, n
 @pytest.mark.requirement("auth.token-never-logged", "crypto.private-key-never-out")
 async def test_what_registering_answers_prints_no_secret(world, new):
     back = await world.accounts.recover("alice", new.recovery_code)
-    assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
+    for secret in (new.token, new.recovery_code, back.token):
+        assert secret not in repr(new) + str(back)
     fields = set(Account.__struct_fields__)
     assert not {name for name in fields if "hash" in name or "private" in name}
 
@@ -95,7 +96,7 @@ async def test_a_token_opens_its_own_account_and_any_other_text_none(world):
     assert await world.accounts.still_valid(alice.credential_id) == alice.account
     for text in ("", digest, "c_" + "0" * 24):
         assert await world.accounts.still_valid(text) is None
-    for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_token(), digest):
+    for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_secret("sk"), digest):
         assert await authenticate(text) is None
     assert await authenticate("sk_" + digest) is None
 

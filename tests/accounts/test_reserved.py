@@ -82,7 +82,7 @@ async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     accounts = with_names(policy)(world)
     made = await accounts.invite_for("@Gina")
     assert (made.handle, made.until) == ("gina", START + 7 * DAY)
-    assert repr(made) == "<HandleInvite gina>"
+    assert made.code not in repr(made)
     assert (await accounts.invitation(made.code)).handle == "gina"
     told = await refused(accounts.register("mallory", invite_code=made.code), e.InviteUnknown)
     assert told == "This invite was made for another handle."

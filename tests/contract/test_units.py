@@ -106,7 +106,7 @@ class Letters(NamedTuple):
         await hub.mail.delete_thread(self.bob, self.thread)
 
     async def archive(self, hub: Hub) -> None:
-        await hub.mail.archive(self.bob, self.thread)
+        await hub.mail.set_state(self.bob, self.thread, "archived")
 
 
 @pytest.fixture

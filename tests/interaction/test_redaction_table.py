@@ -61,12 +61,11 @@ MADE: dict[str, Callable[[], str]] = {
     **{
         name: make
         for name, make in vars(credentials).items()
-        if name.startswith("new_")
-        and name not in {"new_key_pair", "new_user_code", "new_app_secret"}
+        if name.startswith("new_") and name not in {"new_key_pair", "new_user_code", "new_secret"}
     },
     **{
-        f"new {kind}": partial(credentials.new_app_secret, kind)
-        for kind in ("at", "rt", "ac", "dc")
+        f"new {kind}": partial(credentials.new_secret, kind)
+        for kind in ("sk", "bs", "oc", "at", "rt", "ac", "dc")
     },
     "new_invitation": lambda: new_invitation().text,
     "new_credential": lambda: new_credential().text,

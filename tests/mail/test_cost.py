@@ -93,7 +93,7 @@ async def actions_of(office: PostOffice, people: list[Account], count: int) -> d
         "send": lambda: mail.send(peer, "reader", body="hello"),
         "send e2e": lambda: mail.send(peer, "reader", encrypted_payload=payload()),
         "reply": lambda: mail.reply(peer, f"message-{PEERS * 2}", body="hello"),
-        "star": lambda: mail.star(reader, thread.id),
+        "star": lambda: mail.set_state(reader, thread.id, "starred"),
         "deliver": deliver,
         "send and read": lambda: send_and_read(office, peer, reader, thread.id),
     }

@@ -153,7 +153,7 @@ async def test_a_repeated_message_is_answered_whatever_has_changed_since(office,
 
     with pytest.raises(e.CannotSend):
         await office.mail.send(alice, "bob", body="hello", idempotency_key="another")
-    monkeypatch.setattr(office.mail._quotas, "check_disk", full)
+    monkeypatch.setattr(office.mail.quotas, "check_disk", full)
     assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     assert await office.bodies(bob) == []
 

@@ -91,7 +91,7 @@ async def test_a_deleted_thread_stays_with_the_other_side(office, alice, bob):
         office.mail.thread(bob, sent[0].thread_id),
         office.mail.inbox(bob, thread_id=sent[0].thread_id),
         office.mail.delete_thread(bob, sent[0].thread_id),
-        office.mail.star(bob, sent[0].thread_id),
+        office.mail.set_state(bob, sent[0].thread_id, "starred"),
     ):
         await refused(reading, e.ThreadNotFound)
     await refused(office.mail.reply(bob, sent[0].message_id, body="hm"), e.MessageNotFound)
@@ -105,7 +105,7 @@ async def test_a_deleted_thread_stays_with_the_other_side(office, alice, bob):
 @pytest.mark.parametrize("writer", ["alice", "bob"])
 async def test_a_new_message_brings_the_thread_back_without_its_history(office, alice, bob, writer):
     sent = await office.write_some(alice, bob, 3)
-    await office.mail.mute(bob, sent[0].thread_id)
+    await office.mail.set_state(bob, sent[0].thread_id, "muted")
     await office.mail.delete_thread(bob, sent[0].thread_id)
     sender, to = (alice, "bob") if writer == "alice" else (bob, "alice")
     again = await office.mail.send(sender, to, body="again")
@@ -194,7 +194,7 @@ async def test_the_books_are_right_after_everything_at_once(office, alice, bob, 
         *(office.mail.send(alice, "bob", body="more") for _ in range(10)),
         *(office.mail.send(carol, "bob", body="more") for _ in range(10)),
         office.mail.mark_read(bob, sent[0].thread_id),
-        office.mail.archive(bob, sent[0].thread_id),
+        office.mail.set_state(bob, sent[0].thread_id, "archived"),
         office.mail.delete_thread(alice, sent[0].thread_id),
         office.mail.delete_account(carol),
         return_exceptions=True,

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.mail import Retention
 from folkmoot.mail.limits import MAX_OLD_REMOVED
-from folkmoot.mail.removal import DAY
+from folkmoot.mail.retention import DAY
 from tests.mail.support import NOON, StillClock, check_books, opened
 from tests.mcp_harness import Person, meeting, until
 

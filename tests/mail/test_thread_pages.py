@@ -10,13 +10,13 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
+from folkmoot.mail import STATES
 from folkmoot.mail.limits import MAX_LISTS_OF_READER
 from folkmoot.mail.thread_pages import ThreadPages
 from tests.mail.support import PostOffice, forgetful
 from tests.stores import ON_POSTGRES
 
 ACTIONS = 30 if ON_POSTGRES else 120
-MARKS = ("archive", "star", "mute")
 
 
 async def act(office: PostOffice, chance: random.Random, people: list[Account]) -> None:
@@ -39,7 +39,7 @@ async def act(office: PostOffice, chance: random.Random, people: list[Account]) 
         case 6:
             await mail.mark_read(one, thread_id, chance.choice((None, [message_id])))
         case 7 | 8:
-            await getattr(mail, chance.choice(MARKS))(one, thread_id, undo=chance.random() < 0.3)
+            await mail.set_state(one, thread_id, chance.choice(STATES))
         case 9 | 10:
             await mail.delete_message(one, message_id)
         case 11:

@@ -84,7 +84,7 @@ async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(
 @pytest.mark.requirement("thread.muted-no-notice")
 async def test_a_muted_thread_ends_no_wait(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="old")
-    await office.mail.mute(bob, sent.thread_id)
+    await office.mail.set_state(bob, sent.thread_id, "muted")
     assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
     async with (
         waiter(office, bob) as anywhere,
@@ -102,7 +102,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob,
     await office.read(bob)
     async with waiter(office, bob, thread_id=sent.thread_id) as there:
         await office.mail.send(carol, "bob", body="elsewhere")
-        await office.mail.star(bob, sent.thread_id)
+        await office.mail.set_state(bob, sent.thread_id, "starred")
         await office.mail.send(bob, "alice", body="my own")
         await office.mail.send(alice, "bob", body="here")
         assert await bodies(there) == ["here"]
@@ -113,7 +113,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob,
 async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office, alice, bob):
     everything = await office.bus.subscribe("mail.*")
     sent = await office.mail.send(alice, "bob", body="secret")
-    await office.mail.mute(bob, sent.thread_id)
+    await office.mail.set_state(bob, sent.thread_id, "muted")
     last = await office.mail.send(alice, "bob", body="secret", priority="urgent")
     thread = {"thread_id": sent.thread_id}
     heard = []
@@ -143,8 +143,8 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
         (mail.mark_read(bob, thread, [one.message_id]), set()),
         (mail.mark_read(bob, thread), {bob}),
         (mail.mark_read(bob, thread), set()),
-        (mail.star(bob, thread), {bob}),
-        (mail.star(bob, thread), set()),
+        (mail.set_state(bob, thread, "starred"), {bob}),
+        (mail.set_state(bob, thread, "starred"), set()),
         (mail.delete_message(bob, two.message_id), {bob}),
         (mail.delete_message(alice, three.message_id), {alice}),
         (mail.expire(old.created_at + 1, most=1), {alice, bob}),

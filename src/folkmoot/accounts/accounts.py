@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from msgspec import field
 
 from folkmoot import audit
 from folkmoot.accounts import (
@@ -21,18 +23,17 @@ from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts import queries_invites as invites
 from folkmoot.accounts.apps import Apps
 from folkmoot.accounts.authentication import (
-    RECOVERED,
     Authentication,
     audit_credential,
-    token_of,
 )
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
-    hash_invite_code,
+    INVITE,
+    TOKEN,
+    hash_of,
     hash_secret,
-    hash_token,
     new_invite_code,
-    new_token,
+    new_secret,
 )
 from folkmoot.accounts.devices import Devices
 from folkmoot.accounts.limits import (
@@ -64,15 +65,17 @@ from folkmoot.accounts.model import (
     SessionTimes,
     Welcome,
     publish_change,
+    usable,
 )
 from folkmoot.accounts.oidc import Oidc
 from folkmoot.accounts.passkeys import Passkeys
 from folkmoot.accounts.profiles import check_text
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import Claim, claim_invite
+from folkmoot.accounts.queries_invites import Invite
 from folkmoot.accounts.registration import ReservedNames, access_own
 from folkmoot.accounts.search import search
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
@@ -86,47 +89,36 @@ TOO_YOUNG: Final = (
     "Give an older token: this one was made after you signed in here. Or sign in again with it."
 )
 
+PeopleChange: TypeAlias = Literal["added", "removed", "blocked", "unblocked"]
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
 """Joins the transaction of a change of an account."""
 
 
-class Accounts:
+class Accounts(Entity):
     """Everyone who has an account. A `viewer` is the account on whose behalf something is asked."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        sealer: Sealer,
-        *,
-        policy: Policy,
-        reserved: ReservedNames | None = None,
-        max_message_characters: int = 100_000,
-        quotas: Quotas | None = None,
-        session_times: SessionTimes | None = None,
-        owners: RoomOwners | None = None,
-        sign_in: SignInSettings | None = None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._sealer = sealer
-        self._nicknames = people.Nicknames(sealer)
-        self.policy = policy
-        self.reserved = reserved or ReservedNames()
-        self._max_message_characters = max_message_characters
-        self._quotas = quotas or Quotas()
-        times = session_times or SessionTimes()
-        self.authentication = Authentication(store, clock, self._quotas, times, owners)
-        self.browsers = BrowserSessions(store, clock, self._quotas, times)
-        self._set_up = SealedIds(sealer, "set up", int, MAX_SET_UP)
-        self.passkeys = Passkeys(store, clock, sealer, self._quotas)
-        options = sign_in or SignInSettings()
-        self.apps = Apps(store, clock, self._quotas, options)
+    store: Store
+    clock: Clock
+    sealer: Sealer
+    policy: Policy
+    reserved: ReservedNames = field(default_factory=ReservedNames)
+    max_message_characters: int = 100_000
+    quotas: Quotas = field(default_factory=Quotas)
+    session_times: SessionTimes = SessionTimes()
+    owners: RoomOwners | None = None
+    sign_in: SignInSettings = field(default_factory=SignInSettings)
+
+    def __post_init__(self) -> None:
+        parts, oidc = (self.store, self.clock, self.quotas), self.sign_in.oidc
+        self.authentication = Authentication(*parts, self.session_times, self.owners)
+        self.browsers = BrowserSessions(*parts, self.session_times)
+        self.passkeys = Passkeys(*parts, self.sealer)
+        self.apps = Apps(*parts, self.sign_in)
         self.devices = Devices(self.apps)
-        oidc = options.oidc
-        self.oidc = Oidc(store, clock, sealer, self, oidc) if oidc.issuer else None
+        self.oidc = Oidc(self.store, self.clock, self.sealer, self, oidc) if oidc.issuer else None
         self.groups_from = oidc.issuer if oidc.groups_claim else ""
         """The provider that says who is in which group; what another one said does not count."""
+        self._set_up = SealedIds(self.sealer, "set up", int, MAX_SET_UP)
 
     async def register(
         self,
@@ -141,65 +133,58 @@ class Accounts:
 
         It claims the invite, which a name that is kept for someone needs.
         """
-        self._quotas.check_disk()
+        self.quotas.check_disk()
+        code_hash = (hash_of(INVITE, invite_code.strip()) or "") if invite_code else None
         if self.policy == "closed":
-            await self._store.read(lambda tx: registration.check_invited(tx, invite_code))
+            invited = await self.store.read(lambda tx: invites.find_invite(tx, code_hash or ""))
+            if invited is None or invited.handle is None:
+                raise e.RegistrationClosed
+        if self.policy == "invite" and code_hash is None:
+            raise e.InviteRequired
+        now = self._now()
         application = registration.check_application(
-            self.policy,
-            self._sealer,
-            self._now(),
-            handle=handle,
-            client_public_key=client_public_key,
-            invite_code=invite_code,
-            account_type=account_type,
+            self.sealer, now, handle, account_type, client_public_key
         )
-        account, code_hash = application.account, application.invite_hash
-        now = account.created_at
+        account = application.registered.account
 
         async def unit(tx: Tx) -> None:
-            claim = Claim(None, None)
             # The invite comes first, so that without one nobody learns which names are taken.
+            invite = None
             if code_hash is not None:
-                claim = await claim_invite(tx, code_hash, account.id, account.handle, now)
+                invite = await invites.claim_invite(tx, code_hash, account.id, account.handle, now)
             if self.reserved.belongs_elsewhere(account.handle):
                 raise e.HandleTaken
-            if self.reserved.awaits(account.handle) and claim.handle is None:
+            if self.reserved.awaits(account.handle) and not (invite and invite.handle):
                 raise e.InviteRequired("This handle needs an invite that was made for it.")
             await registration.insert_account(tx, application)
-            if claim.inviter_id is not None:
+            inviter = invite and invite.inviter_id
+            if inviter is not None:
                 # So that whoever is invited may answer, though the inviter hears contacts alone.
-                await queries_people.put_contact(tx, claim.inviter_id, account.id, "", now)
+                await queries_people.put_contact(tx, inviter, account.id, "", now)
             if also is not None:
-                message = None
-                if claim.pending is not None:
-                    message = self._sealer.open(PENDING, code_hash or "", claim.pending).decode()
-                await also(tx, account, claim.inviter_id, message)
+                message = self._waiting(invite, code_hash)
+                await also(tx, account, inviter, message)
 
-        await self._store.write(unit)
-        return application.registered()
+        await self.store.write(unit)
+        return application.registered
 
     async def add(
         self, handle: str, *, account_type: AccountType = "person", also: Joined | None = None
     ) -> Registered:
         """Create an account as the operator, ignoring registration policy and reserved handles."""
-        self._quotas.check_disk()
-        application = registration.check_application(
-            "open",
-            self._sealer,
-            self._now(),
-            handle=handle,
-            account_type=account_type,
-        )
+        self.quotas.check_disk()
+        application = registration.check_application(self.sealer, self._now(), handle, account_type)
+        account = application.registered.account
 
         async def unit(tx: Tx) -> None:
-            if self.reserved.belongs_elsewhere(application.account.handle):
+            if self.reserved.belongs_elsewhere(account.handle):
                 raise e.HandleTaken
             await registration.insert_account(tx, application)
             if also is not None:
-                await also(tx, application.account)
+                await also(tx, account)
 
-        await self._store.write(unit)
-        return application.registered()
+        await self.store.write(unit)
+        return application.registered
 
     async def set_up_secret(self) -> str:
         """What lets its holder make the first account, for a day; empty once there is one.
@@ -240,7 +225,7 @@ class Accounts:
                 await also(tx, changed)
             return changed
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def set_operator(
         self, account: Account, *, operator: bool, also: Joined | None = None
@@ -264,14 +249,14 @@ class Accounts:
                 await also(tx, found)
             return is_new or ended > 0
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def list_people(
         self, after: str = "", limit: int = 100, *, suspended: bool = False, text: str = ""
     ) -> list[PersonRow]:
         """Accounts in the order of their handles, for the operator."""
         await self.authentication.store_uses()
-        return await self._store.read(
+        return await self.store.read(
             lambda tx: queries.people_after(tx, after, limit, suspended=suspended, text=text),
             long=True,
         )
@@ -279,19 +264,17 @@ class Accounts:
     async def person_row(self, account: Account) -> PersonRow:
         """One account as a row of the operator's list of people."""
         await self.authentication.store_uses()
-        row = await self._store.read(lambda tx: queries.person_row(tx, account.id))
+        row = await self.store.read(lambda tx: queries.person_row(tx, account.id))
         if row is None:
             raise e.UserNotFound(f"Nobody has the handle @{account.handle}.")
         return row
 
     async def recover(self, handle: str, code: str) -> Recovered:
         """Give an account a new token for its recovery code; all else that opens it ends."""
-        now, token = self._now(), new_token()
+        now, token = self._now(), new_secret("sk")
         # A wrong guess is answered from a reader: it never makes the writer work.
-        found = await self._store.read(
-            lambda tx: registration.check_recovery(tx, handle, code, now)
-        )
-        made = token_of(found.id, RECOVERED, now)
+        found = await self.store.read(lambda tx: registration.check_recovery(tx, handle, code, now))
+        made = Credential(credentials.new_id(), "token", found.id, now, label="recovered")
 
         async def unit(tx: Tx) -> Account:
             await registration.check_code(tx, found.id, code)
@@ -305,17 +288,17 @@ class Accounts:
             publish_change(tx, account, "recovered")
             return account
 
-        return Recovered(await self._store.write(unit), token, made.id)
+        return Recovered(await self.store.write(unit), token, made.id)
 
     async def authenticate(self, token: str) -> Account | None:
         """The account whose token this is."""
-        token_hash = hash_token(token)
+        token_hash = hash_of(TOKEN, token)
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         return usable(identity)
 
     async def identify(self, token: str) -> Identity:
         """The account and the credential behind a token; an unknown token is refused."""
-        token_hash = hash_token(token.strip())
+        token_hash = hash_of(TOKEN, token.strip())
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         if identity is None or identity.account is None:
             raise e.TokenInvalid
@@ -333,7 +316,7 @@ class Accounts:
             given = (await self.identify(token)).credential
         except e.TokenRefused:
             given = None
-        came_from = await self._store.read(lambda tx: credentials.lineage(tx, credential_id))
+        came_from = await self.store.read(lambda tx: credentials.lineage(tx, credential_id))
         if given is None or not came_from or given.account_id != came_from[0].account_id:
             raise e.ConfirmationInvalid(NOT_YOURS)
         signed_in = [each.created_at for each in came_from if each.kind == "browser"]
@@ -352,19 +335,23 @@ class Accounts:
         return None if identity is None or usable(identity) is None else identity.principal
 
     async def account(self, user_id: str) -> Account | None:
-        return await self._store.read(lambda tx: queries.by_id(tx, user_id))
+        return await self.store.read(lambda tx: queries.by_id(tx, user_id))
 
     async def named(self, handle: str) -> Account:
         """The account that a handle leads to, or `UserNotFound`."""
-        return await self._store.read(lambda tx: self.resolve(tx, handle))
+        return await self.store.read(lambda tx: self.resolve(tx, handle))
 
     async def count(self) -> int:
         """How many accounts there are; it is kept, never counted."""
-        return await self._store.read(queries.count_users)
+        return await self.store.read(queries.count_users)
 
     async def resolve(self, tx: Tx, handle: str) -> Account:
         """Within a unit: the user a handle leads to, or `UserNotFound`."""
-        return await people.access_user(tx, handle, self._now())
+        name = parse_handle(handle)
+        account = await queries.by_handle(tx, name, self._now()) if name else None
+        if account is None:
+            raise e.UserNotFound
+        return account
 
     async def reachable(self, tx: Tx, viewer_id: str, handle: str) -> Account:
         """Within a unit: the user a handle leads to, if the viewer may write to them."""
@@ -390,89 +377,91 @@ class Accounts:
         secrets = await queries.secrets_of(tx, user_id)
         if secrets is None:
             raise e.UserNotFound
-        return self._sealer.open(registration.PRIVATE_KEY, user_id, secrets.private_key)
+        return self.sealer.open(registration.PRIVATE_KEY, user_id, secrets.private_key)
 
     async def lookup(self, viewer: Account, handle: str) -> Account:
         """A user's profile; absent and hidden users are `UserNotFound` alike."""
         now = self._now()
-        return await self._store.read(lambda tx: people.access_profile(tx, viewer, handle, now))
+        return await self.store.read(lambda tx: people.access_profile(tx, viewer, handle, now))
 
     async def search(self, viewer: Account, query: str) -> list[FoundAccount]:
         """At most fifty users whose handle or display name contains the query."""
-        return await self._store.read(lambda tx: search(tx, viewer, query))
+        return await self.store.read(lambda tx: search(tx, viewer, query))
 
     async def contacts(
         self, viewer: Account, limit: int = MAX_PEOPLE_PAGE, cursor: str | None = None
     ) -> ContactPage:
         """The viewer's contacts by handle, a page at a time."""
         after = people.check_page(limit, cursor)
-        found = await self._store.read(
+        found = await self.store.read(
             lambda tx: queries_people.contacts_of(tx, viewer.id, after=after, limit=limit + 1)
         )
-        shown = [self._nicknames.open(viewer.id, *each) for each in found[:limit]]
+        shown = [people.open_nickname(self.sealer, viewer.id, *each) for each in found[:limit]]
         last = shown[-1].handle if len(found) > limit else None
         return ContactPage(shown, people.cursor_after(last))
 
     async def add_contact(self, viewer: Account, handle: str, nickname: str = "") -> Account:
         """Add a user to the viewer's contacts, or give one who is there another nickname."""
         check_text("nickname", nickname)
-        self._quotas.check_disk()
+        self.quotas.check_disk()
 
-        async def unit(tx: Tx) -> Account:
+        async def put(tx: Tx, target: Account) -> None:
             await access_own(tx, viewer.id)
-            target = await self.resolve(tx, handle)
             if target.id == viewer.id:
                 raise e.CannotAddSelf
-            sealed = self._nicknames.seal(viewer.id, target.id, nickname)
+            sealed = people.seal_nickname(self.sealer, viewer.id, target.id, nickname)
             await queries_people.put_contact(tx, viewer.id, target.id, sealed, self._now())
-            publish_people(tx, viewer.id, target, "added")
-            return target
 
-        return await self._store.write(unit)
+        return await self._change_people(viewer, handle, "added", put)
 
     async def remove_contact(self, viewer: Account, handle: str) -> Account:
         """Remove a user from the viewer's contacts, or raise `ContactNotFound`."""
 
-        async def unit(tx: Tx) -> Account:
-            target = await self.resolve(tx, handle)
+        async def remove(tx: Tx, target: Account) -> None:
             if not await queries_people.delete_contact(tx, viewer.id, target.id):
                 raise e.ContactNotFound
-            publish_people(tx, viewer.id, target, "removed")
-            return target
 
-        return await self._store.write(unit)
+        return await self._change_people(viewer, handle, "removed", remove)
 
     async def block(self, viewer: Account, handle: str) -> Account:
         """Keep a user from writing to the viewer, who may still write to them."""
 
-        async def unit(tx: Tx) -> Account:
+        async def put(tx: Tx, target: Account) -> None:
             await access_own(tx, viewer.id)
-            target = await self.resolve(tx, handle)
             if target.id == viewer.id:
                 raise e.CannotBlockSelf
             await queries_people.put_block(tx, viewer.id, target.id)
-            publish_people(tx, viewer.id, target, "blocked")
-            return target
 
-        return await self._store.write(unit)
+        return await self._change_people(viewer, handle, "blocked", put)
 
     async def unblock(self, viewer: Account, handle: str) -> Account:
         """Let a user write to the viewer again."""
+        return await self._change_people(
+            viewer,
+            handle,
+            "unblocked",
+            lambda tx, target: queries_people.delete_block(tx, viewer.id, target.id),
+        )
+
+    async def _change_people(
+        self, viewer: Account, handle: str, change: PeopleChange, do: Joined
+    ) -> Account:
+        """Change what someone else is to the viewer, and tell the viewer's other devices."""
 
         async def unit(tx: Tx) -> Account:
             target = await self.resolve(tx, handle)
-            await queries_people.delete_block(tx, viewer.id, target.id)
-            publish_people(tx, viewer.id, target, "unblocked")
+            await do(tx, target)
+            tx.publish(subject(CONTACTS, viewer.id), {"handle": target.handle, "change": change})
             return target
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def blocked(
         self, viewer: Account, limit: int = MAX_PEOPLE_PAGE, cursor: str | None = None
     ) -> BlockedPage:
         """The handles of those whom the viewer blocks, a page at a time."""
         after = people.check_page(limit, cursor)
-        found = await self._store.read(
+        found = await self.store.read(
             lambda tx: queries_people.blocked_by(tx, viewer.id, after=after, limit=limit + 1)
         )
         last = found[limit - 1] if len(found) > limit else None
@@ -485,25 +474,25 @@ class Accounts:
                 "Registration is closed here, so an invite would not work. Ask the operator to "
                 "invite them by their handle."
             )
-        self._quotas.check_disk()
+        self.quotas.check_disk()
         now, code = self._now(), new_invite_code()
         code_hash = hash_secret(code)
         pending = None
         if message:
-            plaintext = check_pending(message, self._max_message_characters)
-            pending = self._sealer.seal(PENDING, code_hash, plaintext)
+            plaintext = check_pending(message, self.max_message_characters)
+            pending = self.sealer.seal(PENDING, code_hash, plaintext)
         inviter = viewer.id if viewer else None
-        most = self._quotas.limits.invites_per_account
+        most = self.quotas.limits.invites_per_account
 
         async def unit(tx: Tx) -> None:
             if inviter is not None:
                 await access_own(tx, inviter)
                 if most:
                     open_ = await invites.count_open(tx, inviter, most)
-                    self._quotas.check("invites_per_account", open_ + 1, most)
+                    self.quotas.check("invites_per_account", open_ + 1, most)
             await invites.insert_invite(tx, code_hash, inviter, pending, now)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
         return code
 
     async def invite_for(self, handle: str, seconds: int = INVITE_SECONDS) -> HandleInvite:
@@ -522,7 +511,7 @@ class Accounts:
                 raise e.HandleTaken(f"@{name} cannot be invited: {registration.why_taken(kept)}.")
             await invites.replace_invite_for(tx, code_hash, name, until, now)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
         return HandleInvite(code, name, until)
 
     async def open_invites(
@@ -530,41 +519,44 @@ class Accounts:
     ) -> list[OpenInvite]:
         """Invites that nobody has used yet, made by one account or anyone, the newest first."""
         now = self._now()
-        return await self._store.read(lambda tx: invites.open_invites(tx, by, before, now, limit))
+        return await self.store.read(lambda tx: invites.open_invites(tx, by, before, now, limit))
 
     async def withdraw_invite(self, invite_id: str, by: str | None = None) -> None:
         """Withdraw an unused invite; with `by`, only one of that account."""
         now = self._now()
-        if invites.INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
+        if invites.INVITE_ID.fullmatch(invite_id) is None or not await self.store.write(
             lambda tx: invites.remove_open(tx, invite_id, by, now)
         ):
             raise e.InviteNotOpen
 
     async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""
-        code_hash, now = hash_invite_code(code.strip()), self._now()
+        code_hash, now = hash_of(INVITE, code.strip()), self._now()
         if code_hash is None:
             return HubInvitation("unknown")
 
         async def query(tx: Tx) -> HubInvitation:
-            state = await invites.state_of_invite(tx, code_hash, now)
-            claim = await invites.waiting_invite(tx, code_hash) if state == "valid" else None
-            if claim is None:
+            invite = await invites.find_invite(tx, code_hash)
+            state = "unknown" if invite is None else invite.state(now)
+            if invite is None or state != "valid":
                 return HubInvitation(state)
-            inviter = await queries.by_id(tx, claim.inviter_id) if claim.inviter_id else None
-            message = None
-            if claim.pending is not None:
-                message = self._sealer.open(PENDING, code_hash, claim.pending).decode()
+            inviter = await queries.by_id(tx, invite.inviter_id) if invite.inviter_id else None
             return HubInvitation(
                 state,
-                handle=claim.handle,
+                handle=invite.handle,
                 inviter=None if inviter is None else inviter.handle,
                 inviter_name=None if inviter is None else inviter.display_name,
-                message=message,
-                opens=self.policy != "closed" or claim.handle is not None,
+                message=self._waiting(invite, code_hash),
+                opens=self.policy != "closed" or invite.handle is not None,
             )
 
-        return await self._store.read(query)
+        return await self.store.read(query)
+
+    def _waiting(self, invite: Invite | None, code_hash: str | None) -> str | None:
+        """The message that waits in an invite."""
+        if invite is None or invite.pending is None:
+            return None
+        return self.sealer.open(PENDING, code_hash or "", invite.pending).decode()
 
     async def set_profile(
         self,
@@ -578,7 +570,7 @@ class Accounts:
         payload_formats: Sequence[str] | None = None,
     ) -> Account:
         """Change the fields of the viewer's profile that are given."""
-        self._quotas.check_disk()
+        self.quotas.check_disk()
         changes = profiles.check_profile(
             {
                 "display_name": display_name,
@@ -601,7 +593,7 @@ class Accounts:
             publish_change(tx, account, "profile")
             return account
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def change_handle(self, viewer: Account, new_handle: str) -> HandleChange:
         """Give the viewer another handle; the old one leads to it for 30 days.
@@ -634,7 +626,7 @@ class Accounts:
             publish_change(tx, account, "handle", redirects)
             return HandleChange(account, before, handle, until)
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def delete(self, viewer: Account, *, also: OnDelete | None = None) -> None:
         """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
@@ -649,7 +641,7 @@ class Accounts:
             await queries.delete_user(tx, viewer.id, until)
             publish_change(tx, account, "deleted")
 
-        await self._store.write(unit)
+        await self.store.write(unit)
 
     async def belongings(self, user_id: str) -> AccountExport | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
@@ -663,7 +655,7 @@ class Accounts:
             return AccountExport(
                 account=account,
                 redirects=await queries.redirects_of(tx, user_id, now),
-                contacts=[self._nicknames.open(user_id, *each) for each in contacts],
+                contacts=[people.open_nickname(self.sealer, user_id, *each) for each in contacts],
                 blocked=await queries_people.blocked_by(tx, user_id, after="", limit=most),
                 invites=await invites.invites_of(tx, user_id),
                 apps=await queries_apps.of_account(tx, user_id),
@@ -672,7 +664,7 @@ class Accounts:
                 company_accounts=await queries_identities.of_account(tx, user_id),
             )
 
-        return await self._store.read(query, long=True)
+        return await self.store.read(query, long=True)
 
     async def activity(
         self,
@@ -686,31 +678,26 @@ class Accounts:
         wanted = audit.AuditQuery(
             limit=limit, before=before, account=viewer.id, credential_id=credential_id
         )
-        return await self._store.read(lambda tx: audit.read(tx, wanted), long=True)
+        return await self.store.read(lambda tx: audit.read(tx, wanted), long=True)
 
     async def quotas_of(self, user_id: str, *, tokens: bool = False) -> dict[str, dict[str, int]]:
         """How much of its quotas an account uses, in bytes; a limit of 0 is none.
 
         With `tokens` also how many of those it has.
         """
-        limits = self._quotas.limits
-        mail, rooms = await self._store.read(lambda tx: used_by(tx, user_id))
+        limits = self.quotas.limits
+        mail, rooms = await self.store.read(lambda tx: used_by(tx, user_id))
         found = {
             "mail": {"used": mail, "limit": limits.mail_bytes_per_account},
             "rooms": {"used": rooms, "limit": limits.room_bytes_per_account},
         }
         if tokens:
-            count = await self._store.read(lambda tx: credentials.count_of(tx, user_id))
+            count = await self.store.read(lambda tx: credentials.count_of(tx, user_id))
             found["tokens"] = {"used": count, "limit": limits.tokens_per_account}
         return found
 
     def _now(self) -> int:
-        return int(self._clock.now())
-
-
-def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
-    """Within a unit: publish a change of a contact or block to the user's other devices."""
-    tx.publish(subject(CONTACTS, user_id), {"handle": other.handle, "change": change})
+        return int(self.clock.now())
 
 
 def check_pending(message: str, most: int) -> bytes:
@@ -725,9 +712,3 @@ def check_pending(message: str, most: int) -> bytes:
         return message.encode()
     except UnicodeEncodeError:
         raise e.ArgumentInvalid("message must be valid Unicode.", field="message") from None
-
-
-def usable(identity: Identity | None) -> Account | None:
-    """The account of whoever was identified, unless it is suspended."""
-    account = None if identity is None else identity.account
-    return None if account is None or account.suspended_at is not None else account

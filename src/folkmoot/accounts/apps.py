@@ -16,12 +16,12 @@ from msgspec.structs import asdict
 
 from folkmoot.accounts import queries_apps as queries
 from folkmoot.accounts import queries_credentials as credentials
-from folkmoot.accounts.authentication import audit_credential, token_of
+from folkmoot.accounts.authentication import audit_credential
 from folkmoot.accounts.credentials import (
-    hash_app_secret,
     hash_grant,
+    hash_of,
     hash_secret,
-    new_app_secret,
+    new_secret,
 )
 from folkmoot.accounts.limits import (
     APP_CODE_SECONDS,
@@ -37,6 +37,7 @@ from folkmoot.accounts.model import (
     Credential,
     CredentialKind,
     Pair,
+    usable,
 )
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.accounts.queries_apps import AppCode
@@ -92,7 +93,7 @@ class Apps(Struct, eq=False):
         The app can do no more than that session. Which scopes there are is not checked here.
         """
         self.quotas.check_disk()
-        now, code, wanted = int(self.clock.now()), new_app_secret("ac"), scope_of(scope)
+        now, code, wanted = int(self.clock.now()), new_secret("ac"), scope_of(scope)
 
         async def unit(tx: Tx) -> None:
             await check_consent(tx, account, by, wanted, now)
@@ -125,7 +126,7 @@ class Apps(Struct, eq=False):
         `challenge_of` says whether what the app shows fits the code's challenge. Where the app
         names a `resource`, it must be the one that its person was shown.
         """
-        hashed, now = hash_app_secret(CODE, code), int(self.clock.now())
+        hashed, now = hash_of(CODE, code), int(self.clock.now())
         # A wrong guess never makes the writer work.
         if hashed is None or not await self.store.read(lambda tx: queries.find_code(tx, hashed)):
             raise e.GrantInvalid
@@ -175,16 +176,26 @@ class Apps(Struct, eq=False):
             await credentials.remove(tx, account.id, each.id)
         label = "".join(filter(str.isprintable, code.client_name))[:MAX_LABEL]
         kind: CredentialKind = "device" if code.of_device else "app"
-        grant = token_of(account.id, label, now, scope=code.scope, kind=kind, used_at=now)
+        grant = Credential(
+            credentials.new_id(), kind, account.id, now, label=label, used_at=now, scope=code.scope
+        )
         await credentials.insert(tx, grant, hash_grant(grant.id))
         pair = await self._issue(tx, account, grant.id, code.scope, now)
         return GrantUse(account, grant.id, pair)
 
     async def _issue(self, tx: Tx, account: Account, grant_id: str, scope: str, now: int) -> Pair:
         """Within a unit: one more pair of tokens of a grant."""
-        access, refresh = new_app_secret("at"), new_app_secret("rt")
+        access, refresh = new_secret("at"), new_secret("rt")
         until = now + self.options.access_seconds
-        token = token_of(account.id, "", now, until, scope, kind="app", parent_id=grant_id)
+        token = Credential(
+            credentials.new_id(),
+            "app",
+            account.id,
+            now,
+            parent_id=grant_id,
+            expires_at=until,
+            scope=scope,
+        )
         await credentials.insert(tx, token, hash_secret(access))
         await queries.insert_refresh(
             tx, hash_secret(refresh), grant_id, now + self.options.refresh_seconds
@@ -197,7 +208,7 @@ class Apps(Struct, eq=False):
 
         The access token has the `scope` that is asked for, at most that of the grant.
         """
-        hashed, now = hash_app_secret(REFRESH, token), int(self.clock.now())
+        hashed, now = hash_of(REFRESH, token), int(self.clock.now())
         if hashed is None:
             raise e.GrantInvalid
         grant_id = await self.store.read(lambda tx: queries.grant_of(tx, hashed, client_id))
@@ -209,12 +220,9 @@ class Apps(Struct, eq=False):
             await credentials.store_last_use(tx, [grant_id], now)
             found = await credentials.by_id(tx, grant_id)
             spent_at = await queries.use_refresh(tx, hashed, now)
-            account = None if found is None else found[1].account
-            if found is None or account is None or account.suspended_at is not None:
+            if found is None or (account := usable(found)) is None or spent_at is None:
                 raise e.GrantInvalid
-            if spent_at is None:
-                raise e.GrantInvalid
-            grant = found[1].credential
+            grant = found.credential
             if spent_at + self.options.refresh_window_seconds < now:
                 await credentials.remove(tx, account.id, grant.id)
                 return GrantUse(account, grant.id, None)
@@ -226,7 +234,7 @@ class Apps(Struct, eq=False):
 
     async def revoke(self, token: str, *, client_id: str) -> None:
         """End the grant of an access or refresh token of this app; any other text is no error."""
-        hashed = hash_app_secret(ACCESS, token) or hash_app_secret(REFRESH, token)
+        hashed = hash_of(ACCESS, token) or hash_of(REFRESH, token)
         if hashed is None:
             return
         grant_id = await self.store.read(lambda tx: queries.grant_of(tx, hashed, client_id))
@@ -235,7 +243,7 @@ class Apps(Struct, eq=False):
 
         async def unit(tx: Tx) -> Account | None:
             found = await credentials.by_id(tx, grant_id)
-            account = None if found is None else found[1].account
+            account = None if found is None else found.account
             if account is not None:
                 await credentials.remove(tx, account.id, grant_id)
             return account
@@ -251,8 +259,7 @@ class Apps(Struct, eq=False):
 
 async def check_consent(tx: Tx, account: Account, by: Credential, wanted: Scope, now: int) -> None:
     """Within a unit: refuse whoever cannot give an app this scope, `by` the session they are in."""
-    found = await credentials.by_id(tx, by.id)
-    here = None if found is None else found[1]
+    here = await credentials.by_id(tx, by.id)
     if here is None or (here.credential.expires_at or now + 1) <= now:
         raise e.TokenInvalid
     person, is_browser = here.account, here.credential.kind == "browser"

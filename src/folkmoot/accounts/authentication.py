@@ -10,12 +10,12 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from folkmoot.accounts import queries_apps, queries_consents
 from folkmoot.accounts import queries_credentials as queries
-from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
+from folkmoot.accounts.credentials import BROWSER, hash_of, hash_secret, new_secret
 from folkmoot.accounts.limits import (
     MAX_CACHED_IDENTITIES,
     MAX_LABEL,
@@ -26,7 +26,6 @@ from folkmoot.accounts.limits import (
 from folkmoot.accounts.model import (
     Account,
     Credential,
-    CredentialKind,
     Identity,
     NewToken,
     SessionTimes,
@@ -34,8 +33,9 @@ from folkmoot.accounts.model import (
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR, audit_logger
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
-from folkmoot.core.scopes import ALL, OPERATE, WHOLE
+from folkmoot.core.scopes import OPERATE, WHOLE
 from folkmoot.core.scopes import scope as scope_of
 from folkmoot.telemetry.logs import REQUEST, request_fields
 
@@ -51,8 +51,6 @@ logger = logging.getLogger("folkmoot.accounts")
 CONFIRM: Final = (
     "To create a token in a browser, use your passkey, or give one of your tokens once more."
 )
-FIRST: Final = "first token"
-RECOVERED: Final = "recovered"
 
 
 class Ready(Struct, frozen=True, gc=False):
@@ -63,22 +61,21 @@ class Ready(Struct, frozen=True, gc=False):
     rights: Rights
 
 
-class KnownIdentities:
+class KnownIdentities(Entity):
     """A cache of identities by the hash of their secret; a changed account is dropped from it."""
 
-    def __init__(self, most: int = MAX_CACHED_IDENTITIES) -> None:
-        self._most = most
-        self._by_hash: OrderedDict[str, Identity] = OrderedDict()
-        self._hashes: dict[str, str] = {}
-        """By the id of the credential."""
-        self._of_account: dict[str | None, set[str]] = {}
-        """Hashes by account."""
-        self.rights: dict[str, dict[str, Ready]] = {}
-        """By account, and by the scope of the credential; made and bounded by whoever knows what
-        was granted.
-        """
-        self.moment = 0
-        """Grows with every change: what was read at an earlier moment may be outdated."""
+    most: int = MAX_CACHED_IDENTITIES
+    rights: dict[str, dict[str, Ready]] = {}
+    """By account, and by the scope of the credential; made and bounded by whoever knows what was
+    granted.
+    """
+    moment: int = 0
+    """Grows with every change: what was read at an earlier moment may be outdated."""
+    _by_hash: OrderedDict[str, Identity] = field(default_factory=OrderedDict)
+    _hashes: dict[str, str] = {}
+    """By the id of the credential."""
+    _of_account: dict[str | None, set[str]] = {}
+    """Hashes by account."""
 
     def __len__(self) -> int:
         return len(self._by_hash)
@@ -102,7 +99,7 @@ class KnownIdentities:
         self._by_hash[hashed] = identity
         self._hashes[identity.credential.id] = hashed
         self._of_account.setdefault(identity.credential.account_id, set()).add(hashed)
-        if len(self._by_hash) > self._most:
+        if len(self._by_hash) > self.most:
             self._drop(next(iter(self._by_hash)))
 
     def forget(self, credential_id: str, account_id: str | None = None) -> None:
@@ -140,31 +137,25 @@ class KnownIdentities:
             del self._of_account[credential.account_id]
 
 
-class Authentication:
+class Authentication(Entity):
     """All credentials of accounts; most are answered from memory."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        quotas: Quotas,
-        times: SessionTimes | None = None,
-        owners: RoomOwners | None = None,
-    ) -> None:
-        self._store = store
-        self._owners = owners
-        self._clock = clock
-        self._quotas = quotas
-        self._times = times or SessionTimes()
-        self.known = KnownIdentities()
-        """The one table of those who were authenticated, and of what they may do."""
-        self.renew: Callable[[str], Awaitable[None]] | None = None
-        """Awaited with each account that was not remembered: reads what it was granted again."""
-        self._used: set[str] = set()
-        self._browsers: set[str] = set()
-        store.bus.listen(ACCOUNTS, self._account_changed)
-        store.bus.listen(CREDENTIALS, self._credential_ended)
-        store.bus.listen_doubt(self.known.forget_all)
+    store: Store
+    clock: Clock
+    quotas: Quotas
+    times: SessionTimes
+    owners: RoomOwners | None = None
+    renew: Callable[[str], Awaitable[None]] | None = None
+    """Awaited with each account that was not remembered: reads what it was granted again."""
+    known: KnownIdentities = field(default_factory=KnownIdentities)
+    """The one table of those who were authenticated, and of what they may do."""
+    _used: set[str] = set()
+    _browsers: set[str] = set()
+
+    def __post_init__(self) -> None:
+        self.store.bus.listen(ACCOUNTS, self._account_changed)
+        self.store.bus.listen(CREDENTIALS, self._credential_ended)
+        self.store.bus.listen_doubt(self.known.forget_all)
 
     def _account_changed(self, event: Event) -> None:
         self.known.forget_account(about(event))
@@ -177,7 +168,7 @@ class Authentication:
         identity = self.known.get(hashed)
         if identity is None:
             moment = self.known.moment
-            row = await self._store.look_up(queries.BY_HASH, hashed)
+            row = await self.store.look_up(queries.BY_HASH, hashed)
             identity = queries.identity_of(row, hashed)
             if identity is not None:
                 await self._remember(hashed, identity, moment)
@@ -190,7 +181,7 @@ class Authentication:
 
     async def by_browser(self, secret: str) -> Identity | None:
         """Who is behind the secret of a browser session, also where the account is suspended."""
-        hashed = hash_browser_secret(secret)
+        hashed = hash_of(BROWSER, secret)
         return None if hashed is None else await self.by_hash(hashed)
 
     async def by_id(self, credential_id: str) -> Identity | None:
@@ -198,10 +189,10 @@ class Authentication:
         identity = self.known.get_by_id(credential_id)
         if identity is None:
             moment = self.known.moment
-            found = await self._store.read(lambda tx: queries.by_id(tx, credential_id))
+            found = await self.store.read(lambda tx: tx.fetch_one(queries.BY_ID, (credential_id,)))
             if found is not None:
-                hashed, identity = found
-                await self._remember(hashed, identity, moment)
+                identity = queries.identity(found)
+                await self._remember(found[0], identity, moment)
         return self._checked(identity)
 
     async def _remember(self, hashed: str, identity: Identity, moment: int) -> None:
@@ -213,7 +204,7 @@ class Authentication:
         if identity is None:
             return None
         credential = identity.credential
-        if credential.expires_at is not None and credential.expires_at <= self._clock.now():
+        if credential.expires_at is not None and credential.expires_at <= self.clock.now():
             return None
         if credential.kind == "browser":
             self._browsers.add(credential.id)
@@ -226,8 +217,8 @@ class Authentication:
 
         What was used here since the last upkeep is not stored yet.
         """
-        found = await self._store.read(lambda tx: queries.of_account(tx, account.id))
-        now = int(self._clock.now())
+        found = await self.store.read(lambda tx: queries.of_account(tx, account.id))
+        now = int(self.clock.now())
         return [replace(it, used_at=now) if it.id in self._used else it for it in found]
 
     async def create(
@@ -258,8 +249,8 @@ class Authentication:
             raise e.ArgumentInvalid(
                 f"expires_in must be from 1 to {MAX_TOKEN_SECONDS} seconds.", field="expires_in"
             )
-        self._quotas.check_disk()
-        now, token = int(self._clock.now()), new_token()
+        self.quotas.check_disk()
+        now, token = int(self.clock.now()), new_secret("sk")
         until = None if expires_in is None else now + expires_in
 
         async def unit(tx: Tx) -> Credential:
@@ -269,7 +260,7 @@ class Authentication:
             asking = await queries.by_id(tx, by) if by else None
             if by and asking is None:
                 raise e.TokenInvalid
-            used = None if asking is None else asking[1].credential
+            used = None if asking is None else asking.credential
             in_browser = used is not None and used.kind == "browser"
             if in_browser and confirmed is None and not present:
                 raise e.ConfirmationInvalid(CONFIRM)
@@ -293,17 +284,25 @@ class Authentication:
                     f"expires_in, at most {max(1, latest - now)} seconds.",
                     field="expires_in",
                 )
-            most = self._quotas.limits.tokens_per_account
+            most = self.quotas.limits.tokens_per_account
             if most:
                 there = await queries.count_of(tx, account.id)
-                self._quotas.check("tokens_per_account", there + 1, most)
+                self.quotas.check("tokens_per_account", there + 1, most)
             # Times are whole seconds; what is made in a session is younger than that.
             began = now if used is None else max(now, used.created_at + in_browser)
-            made = token_of(account.id, label, began, until, wanted.text)
+            made = Credential(
+                queries.new_id(),
+                "token",
+                account.id,
+                began,
+                label=label,
+                expires_at=until,
+                scope=wanted.text,
+            )
             await queries.insert(tx, made, hash_secret(token))
             return made
 
-        made = await self._store.write(unit)
+        made = await self.store.write(unit)
         audit_credential(
             "token.created", account, made.id, OPERATOR if operated else account.handle
         )
@@ -326,43 +325,38 @@ class Authentication:
             if not await queries.remove(tx, account.id, credential_id):
                 raise e.CredentialNotFound
 
-        await self._store.write(unit)
-        if not operated or by is not None:
-            audit_credential("token.revoked", account, credential_id, (by or account).handle, by)
-        else:
-            audit_credential("token.revoked", account, credential_id, OPERATOR)
+        await self.store.write(unit)
+        who = OPERATOR if operated and by is None else (by or account).handle
+        audit_credential("token.revoked", account, credential_id, who, by)
 
     async def end(self, account_id: str, credential_id: str) -> None:
         """End the credential of a session that is over; one that is gone is no error."""
-        await self._store.write(lambda tx: queries.remove(tx, account_id, credential_id))
+        await self.store.write(lambda tx: queries.remove(tx, account_id, credential_id))
 
     async def bind(self, token_id: str, session_hash: str, until: int) -> Credential | None:
         """Let a session be signed in for as long as a token is good; None where it is not now."""
-        now = int(self._clock.now())
+        now = int(self.clock.now())
 
         async def unit(tx: Tx) -> Credential | None:
             found = await queries.by_id(tx, token_id)
             if found is None:
                 return None
-            token = found[1].credential
+            token = found.credential
             # The session may have been signed in before, as another account's.
             await queries.remove_hash(tx, session_hash)
             made = Credential(
-                id=queries.new_id(),
-                kind="session",
-                account_id=token.account_id,
-                guest_id=None,
+                queries.new_id(),
+                "session",
+                token.account_id,
+                now,
                 parent_id=token.id,
-                label="",
-                created_at=now,
-                used_at=None,
                 expires_at=until if token.expires_at is None else min(until, token.expires_at),
                 scope=token.scope,
             )
             await queries.insert(tx, made, session_hash)
             return made
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def run(self) -> None:
         """Do the upkeep until cancelled; what fails is tried again in the next round."""
@@ -375,18 +369,18 @@ class Authentication:
 
     async def store_uses(self) -> None:
         """Store which credentials were used here since it was done last."""
-        now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
+        now, used, browsers = int(self.clock.now()), sorted(self._used), self._browsers
         self._used.clear()
         self._browsers = set()
 
         async def renew(tx: Tx) -> None:
             for credential_id in sorted(browsers):
-                await queries.renew_browser(tx, credential_id, now, self._times)
+                await queries.renew_browser(tx, credential_id, now, self.times)
 
         if used:
-            await self._store.write(lambda tx: queries.store_last_use(tx, used, now))
+            await self.store.write(lambda tx: queries.store_last_use(tx, used, now))
         if browsers:
-            await self._store.write(renew)
+            await self.store.write(renew)
             # What is known of them says when they would have ended.
             for credential_id in browsers:
                 self.known.forget(credential_id)
@@ -396,19 +390,19 @@ class Authentication:
 
         Where several processes use the database, one of them removes.
         """
-        now = int(self._clock.now())
+        now = int(self.clock.now())
         try:
             await self.store_uses()
-            if self._owners is not None and not await self._owners.is_first():
+            if self.owners is not None and not await self.owners.is_first():
                 return
             # A hub that has nothing to remove writes nothing.
-            while await self._store.read(lambda tx: queries.any_expired(tx, now)):
-                await self._store.write(lambda tx: queries.remove_expired(tx, now, 500))
-            while await self._store.read(lambda tx: queries_apps.any_over(tx, now)):
-                await self._store.write(lambda tx: queries_apps.remove_over(tx, now, 500))
+            while await self.store.read(lambda tx: queries.any_expired(tx, now)):
+                await self.store.write(lambda tx: queries.remove_expired(tx, now, 500))
+            while await self.store.read(lambda tx: queries_apps.any_over(tx, now)):
+                await self.store.write(lambda tx: queries_apps.remove_over(tx, now, 500))
             left = now - SIGN_IN_SECONDS
-            if await self._store.read(lambda tx: queries_consents.any_left(tx, left)):
-                await self._store.write(lambda tx: queries_consents.remove_left(tx, left))
+            if await self.store.read(lambda tx: queries_consents.any_left(tx, left)):
+                await self.store.write(lambda tx: queries_consents.remove_left(tx, left))
         except e.StoreError as error:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
@@ -426,29 +420,3 @@ def audit_credential(
         extra["of"] = account.handle
     extra |= request_fields(who.id)
     audit_logger.info(action, extra=extra)
-
-
-def token_of(
-    account_id: str,
-    label: str,
-    now: int,
-    until: int | None = None,
-    scope: str = ALL,
-    *,
-    kind: CredentialKind = "token",
-    parent_id: str | None = None,
-    used_at: int | None = None,
-) -> Credential:
-    """A token of an account, or a grant or access token of an app, to be stored."""
-    return Credential(
-        id=queries.new_id(),
-        kind=kind,
-        account_id=account_id,
-        guest_id=None,
-        parent_id=parent_id,
-        label=label,
-        created_at=now,
-        used_at=used_at,
-        expires_at=until,
-        scope=scope,
-    )

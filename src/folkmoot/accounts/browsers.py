@@ -13,10 +13,10 @@ from msgspec import Struct
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.authentication import audit_credential
 from folkmoot.accounts.credentials import (
-    hash_one_time_code,
+    ONE_TIME,
+    hash_of,
     hash_secret,
-    new_browser_secret,
-    new_one_time_code,
+    new_secret,
 )
 from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, MAX_ONE_TIME_CODES, ONE_TIME_CODE_SECONDS
 from folkmoot.accounts.model import (
@@ -61,14 +61,14 @@ class BrowserSessions(Struct, eq=False):
         in it too, unless it is opened with a token and there is a passkey: programs have tokens.
         """
         self.quotas.check_disk()
-        now, secret = int(self.clock.now()), new_browser_secret()
+        now, secret = int(self.clock.now()), new_secret("bs")
 
         async def unit(tx: Tx) -> tuple[Account, Credential] | None:
             account = await account_by_id(tx, account_id)
             parent = await queries.by_id(tx, parent_id) if parent_id else None
             if account is None or account.suspended_at is not None or (parent_id and not parent):
                 return None
-            opened_with = None if parent is None else parent[1].credential
+            opened_with = None if parent is None else parent.credential
             if opened_with is not None and opened_with.account_id != account_id:
                 return None
             if replaces:
@@ -82,18 +82,16 @@ class BrowserSessions(Struct, eq=False):
                 own = opened_with is None or opened_with.kind == "token"
                 if own and not (opened_with and await passkeys_of(tx, account_id)):
                     granted = OPERATING
+            latest = None if opened_with is None else opened_with.expires_at
             made = Credential(
-                id=queries.new_id(),
-                kind="browser",
-                account_id=account_id,
-                guest_id=None,
+                queries.new_id(),
+                "browser",
+                account_id,
+                now,
                 parent_id=parent_id or None,
                 label=label,
-                created_at=now,
                 used_at=now,
-                expires_at=self.times.until(
-                    now, now, None if opened_with is None else opened_with.expires_at
-                ),
+                expires_at=self.times.until(now, now, latest),
                 scope=granted,
             )
             await queries.insert(tx, made, hash_secret(secret))
@@ -122,7 +120,7 @@ class BrowserSessions(Struct, eq=False):
         Without one, an operator makes it, and may say the `scope` of the session.
         """
         self.quotas.check_disk()
-        now, code = int(self.clock.now()), new_one_time_code()
+        now, code = int(self.clock.now()), new_secret("oc")
 
         async def unit(tx: Tx) -> None:
             current = await account_by_id(tx, account.id)
@@ -143,8 +141,9 @@ class BrowserSessions(Struct, eq=False):
 
         Whoever gives it a second time, or too late, is refused.
         """
-        hashed, now = hash_one_time_code(code.strip()), int(self.clock.now())
-        if hashed is None or not await self.store.read(lambda tx: queries.has_code(tx, hashed)):
+        hashed, now = hash_of(ONE_TIME, code.strip()), int(self.clock.now())
+        known = "SELECT 1 FROM browser_codes WHERE hash = ?"
+        if hashed is None or not await self.store.read(lambda tx: tx.fetch_one(known, (hashed,))):
             # A wrong guess never makes the writer work.
             raise e.OneTimeCodeInvalid
 

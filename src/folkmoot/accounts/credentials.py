@@ -48,8 +48,13 @@ ACCESS_INVALID = (
 """What whoever comes with one is told: nobody has to recover their account for it."""
 
 
-def new_token() -> str:
-    return f"sk_{secrets.token_hex(TOKEN_BYTES)}"
+def new_secret(kind: str) -> str:
+    """A fresh secret of 256 bits, which begins with its kind.
+
+    `sk` is a token, `bs` of a browser session, `oc` a one-time code. What begins with `at`, `rt`,
+    `ac` or `dc` is of an app: for access, to refresh, or a code.
+    """
+    return f"{kind}_{secrets.token_hex(TOKEN_BYTES)}"
 
 
 def new_recovery_code() -> str:
@@ -64,21 +69,6 @@ def new_invite_code() -> str:
     return f"ic_{secrets.token_hex(INVITE_BYTES)}"
 
 
-def new_browser_secret() -> str:
-    """The secret of a new browser session, which its cookie holds."""
-    return f"bs_{secrets.token_hex(TOKEN_BYTES)}"
-
-
-def new_one_time_code() -> str:
-    """A code that opens one browser session."""
-    return f"oc_{secrets.token_hex(TOKEN_BYTES)}"
-
-
-def new_app_secret(kind: str) -> str:
-    """A token or code of an app: `at` for access, `rt` to refresh, `ac` and `dc` codes."""
-    return f"{kind}_{secrets.token_hex(TOKEN_BYTES)}"
-
-
 def new_user_code() -> str:
     """The short code by which its person finds what it asks for."""
     text = "".join(secrets.choice(USER_ALPHABET) for _ in range(8))
@@ -88,7 +78,7 @@ def new_user_code() -> str:
 def hash_user_code(text: str) -> str | None:
     """The hash of such a code, in any case, with or without a dash; nothing if it is none."""
     plain = re.sub(r"[\s-]", "", text[:MAX_USER_CODE]).upper()
-    return hash_secret(plain) if USER_CODE.fullmatch(plain) else None
+    return hash_of(USER_CODE, plain)
 
 
 def hash_secret(secret: str) -> str:
@@ -101,18 +91,8 @@ def is_token(text: str) -> bool:
     return TOKEN.fullmatch(text) is not None
 
 
-def hash_token(token: str) -> str | None:
-    """The hash of a token; nothing where the text is not one."""
-    return hash_secret(token) if is_token(token) else None
-
-
-def hash_bearer(text: str) -> str | None:
-    """The hash of what opens an account as a bearer token; nothing where the text is not such."""
-    return hash_secret(text) if BEARER.fullmatch(text) else None
-
-
-def hash_app_secret(form: re.Pattern[str], text: str) -> str | None:
-    """The hash of a token or code of an app; nothing where the text has not that form."""
+def hash_of(form: re.Pattern[str], text: str) -> str | None:
+    """The hash of a secret; nothing where the text has not its form."""
     return hash_secret(text) if form.fullmatch(text) else None
 
 
@@ -123,21 +103,6 @@ def hash_grant(credential_id: str) -> str:
     Every request of an app needs it.
     """
     return blake2b(credential_id.encode(), digest_size=32).hexdigest()
-
-
-def hash_browser_secret(text: str) -> str | None:
-    """The hash of a browser session's secret; nothing where the text is not one."""
-    return hash_secret(text) if BROWSER.fullmatch(text) else None
-
-
-def hash_one_time_code(text: str) -> str | None:
-    """The hash of a one-time code; nothing where the text is not one."""
-    return hash_secret(text) if ONE_TIME.fullmatch(text) else None
-
-
-def hash_invite_code(code: str) -> str | None:
-    """The hash of an invite code; nothing where the text is not one."""
-    return hash_secret(code) if INVITE.fullmatch(code) else None
 
 
 def hash_recovery_code(text: str) -> str | None:

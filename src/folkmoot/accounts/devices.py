@@ -14,10 +14,10 @@ from msgspec.structs import asdict
 from folkmoot.accounts import queries_apps as queries
 from folkmoot.accounts.apps import check_consent
 from folkmoot.accounts.credentials import (
-    hash_app_secret,
+    hash_of,
     hash_secret,
     hash_user_code,
-    new_app_secret,
+    new_secret,
     new_user_code,
 )
 from folkmoot.accounts.limits import (
@@ -26,6 +26,7 @@ from folkmoot.accounts.limits import (
     MAX_DEVICE_CODES,
     MAX_DEVICE_PAUSE_SECONDS,
 )
+from folkmoot.accounts.model import Secret
 from folkmoot.accounts.queries_apps import AppCode
 from folkmoot.core import errors as e
 from folkmoot.core.oauth.tokens import DEVICE
@@ -43,16 +44,13 @@ REFUSED: Final = "The person did not allow it."
 TOO_MANY: Final = "Too many devices wait for their people. Try again in a few minutes."
 
 
-class DeviceCodes(Struct, frozen=True):
+class DeviceCodes(Secret, frozen=True):
     """What a program on a device is given."""
 
     device_code: str
     user_code: str
     expires_in: int = DEVICE_CODE_SECONDS
     interval: int = DEVICE_PAUSE_SECONDS
-
-    # Both are secrets.
-    __repr__ = object.__repr__
 
 
 class Devices(Struct, eq=False):
@@ -64,7 +62,7 @@ class Devices(Struct, eq=False):
         """The codes for a program, which asks for this scope."""
         apps = self.apps
         apps.quotas.check_disk()
-        made, now = DeviceCodes(new_app_secret("dc"), new_user_code()), int(apps.clock.now())
+        made, now = DeviceCodes(new_secret("dc"), new_user_code()), int(apps.clock.now())
         code = AppCode(
             **asdict(client),
             scope=scope,
@@ -117,7 +115,7 @@ class Devices(Struct, eq=False):
 
     async def exchange(self, code: str, *, client_id: str) -> Pair:
         """The first tokens of a program, once its person has allowed it."""
-        hashed, now = hash_app_secret(DEVICE, code), int(self.apps.clock.now())
+        hashed, now = hash_of(DEVICE, code), int(self.apps.clock.now())
         if hashed is None:
             raise e.GrantInvalid
         found = await self.apps.store.read(lambda tx: queries.find_code(tx, hashed))

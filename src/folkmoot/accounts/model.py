@@ -30,6 +30,12 @@ PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
 ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
 
 
+class Secret(Struct, frozen=True, gc=False):
+    """Holds what nobody else is told: its `repr` shows no field."""
+
+    __repr__ = object.__repr__
+
+
 class Account(Struct, frozen=True, gc=False):
     """A user as stored; privacy is applied by the code that shows it to others."""
 
@@ -59,14 +65,14 @@ class Credential(Struct, frozen=True, gc=False):
     """May be shown and logged."""
     kind: CredentialKind
     account_id: str | None
-    guest_id: str | None
-    parent_id: str | None
-    """The credential that it ends with: the token of a session that was signed in by it."""
-    label: str
     created_at: int
-    used_at: int | None
+    guest_id: str | None = None
+    parent_id: str | None = None
+    """The credential that it ends with: the token of a session that was signed in by it."""
+    label: str = ""
+    used_at: int | None = None
     """When it was used last, as it was stored a few minutes later."""
-    expires_at: int | None
+    expires_at: int | None = None
     scope: str = ALL
     """The part of the account's rights that it has."""
 
@@ -93,29 +99,29 @@ class Identity(Struct, frozen=True, gc=False):
     """Who that is as policy knows them, with the scope of the credential."""
 
 
+def usable(identity: Identity | None) -> Account | None:
+    """The account of whoever was identified, unless it is suspended."""
+    account = None if identity is None else identity.account
+    return None if account is None or account.suspended_at is not None else account
+
+
 def principal_of(account: Account, scope: str = ALL) -> Principal:
     """An account as a principal of the policy, with the scope of its credential."""
     return Principal(account.id, account.handle, PrincipalType(account.account_type), scope)
 
 
-class NewToken(Struct, frozen=True, gc=False):
+class NewToken(Secret, frozen=True, gc=False):
     """A token that was just made, and its secret, which nobody can be told again."""
 
     credential: Credential
     token: str
 
-    def __repr__(self) -> str:
-        return f"<NewToken {self.credential.id}>"
 
-
-class OneTimeCode(Struct, frozen=True, gc=False):
+class OneTimeCode(Secret, frozen=True, gc=False):
     """A code that opens one browser session, and until when."""
 
     code: str
     expires_at: int
-
-    def __repr__(self) -> str:
-        return "<OneTimeCode>"
 
 
 class AppClient(Struct, frozen=True, gc=False):
@@ -139,7 +145,7 @@ class ConnectedApp(AppClient, frozen=True, gc=False):
     used_at: int | None
 
 
-class Pair(Struct, frozen=True, gc=False):
+class Pair(Secret, frozen=True, gc=False):
     """The tokens that an app is given, which nobody can be told again."""
 
     access_token: str
@@ -147,9 +153,6 @@ class Pair(Struct, frozen=True, gc=False):
     scope: str
     expires_in: int
     """Seconds until the access token expires."""
-
-    def __repr__(self) -> str:
-        return "<Pair>"
 
 
 class SessionTimes(Struct, frozen=True, gc=False):
@@ -182,7 +185,7 @@ class PersonRow(Struct, frozen=True, gc=False):
     """When it was last used; null if with nothing that still opens it."""
 
 
-class Registered(Struct, frozen=True, gc=False):
+class Registered(Secret, frozen=True, gc=False):
     """A new account with its credentials, which nobody can be told again."""
 
     account: Account
@@ -190,19 +193,13 @@ class Registered(Struct, frozen=True, gc=False):
     recovery_code: str
     credential_id: str
 
-    def __repr__(self) -> str:
-        return f"<Registered {self.account.handle}>"
 
-
-class Recovered(Struct, frozen=True, gc=False):
+class Recovered(Secret, frozen=True, gc=False):
     """An account with its new token."""
 
     account: Account
     token: str
     credential_id: str
-
-    def __repr__(self) -> str:
-        return f"<Recovered {self.account.handle}>"
 
 
 class HandleChange(Struct, frozen=True, gc=False):
@@ -246,18 +243,15 @@ class BlockedPage(Struct, frozen=True, gc=False):
     next_cursor: str | None
 
 
-class HandleInvite(Struct, frozen=True, gc=False):
+class HandleInvite(Secret, frozen=True, gc=False):
     """An invite that the operator made for one handle; its code is told this once."""
 
     code: str
     handle: str
     until: int
 
-    def __repr__(self) -> str:
-        return f"<HandleInvite {self.handle}>"
 
-
-class HubInvitation(Struct, frozen=True, gc=False):
+class HubInvitation(Secret, frozen=True, gc=False):
     """What the link of an invite shows; of an expired or claimed invite, only that it is over."""
 
     state: InviteState
@@ -269,9 +263,6 @@ class HubInvitation(Struct, frozen=True, gc=False):
     """The inviter's words."""
     opens: bool = False
     """Whether an account can be made with it."""
-
-    def __repr__(self) -> str:
-        return f"<Invitation {self.state}>"
 
 
 class InviteRecord(Struct, frozen=True, gc=False):

@@ -32,7 +32,7 @@ from folkmoot.accounts.limits import (
     OIDC_SECONDS,
     OIDC_SKEW_SECONDS,
 )
-from folkmoot.accounts.model import Account
+from folkmoot.accounts.model import Account, Secret
 from folkmoot.accounts.queries_passkeys import spend
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
@@ -71,7 +71,7 @@ NO_HANDLE: Final = (
 )
 
 
-class Ticket(Struct, frozen=True, array_like=True):
+class Ticket(Secret, frozen=True, array_like=True):
     """What a browser keeps of a sign-in that it began."""
 
     state: str
@@ -80,8 +80,6 @@ class Ticket(Struct, frozen=True, array_like=True):
     then: str
     """Where the person was going."""
     until: int
-
-    __repr__ = object.__repr__
 
 
 class OidcSession(Struct, frozen=True):

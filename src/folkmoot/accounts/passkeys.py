@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts import queries_passkeys as queries
 from folkmoot.accounts.authentication import audit_credential
-from folkmoot.accounts.credentials import hash_recovery_code, hash_secret, hash_token
+from folkmoot.accounts.credentials import TOKEN, hash_of, hash_recovery_code, hash_secret
 from folkmoot.accounts.limits import (
     MAX_LABEL,
     MAX_PASSKEY_ANSWER,
@@ -38,6 +38,7 @@ from folkmoot.accounts.model import Account, Credential, Decision, Passkey
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.accounts.queries import secrets_of
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.scopes import WHOLE
 from folkmoot.core.scopes import scope as scope_of
 from folkmoot.vault import SealedIds
@@ -141,28 +142,30 @@ class Answered(Struct, frozen=True):
     response: Response
 
 
-class Passkeys:
+class Passkeys(Entity):
     """The passkeys of accounts."""
 
-    def __init__(self, store: Store, clock: Clock, sealer: Sealer, quotas: Quotas) -> None:
-        self._store = store
-        self._clock = clock
-        self._quotas = quotas
-        self._tickets = SealedIds(sealer, PURPOSE, Ticket, MAX_PASSKEY_TICKET)
+    store: Store
+    clock: Clock
+    quotas: Quotas
+    sealer: Sealer
+
+    def __post_init__(self) -> None:
+        self._tickets = SealedIds(self.sealer, PURPOSE, Ticket, MAX_PASSKEY_TICKET)
 
     async def list(self, account: Account) -> list[Passkey]:
         """The passkeys of an account, the oldest first."""
-        return await self._store.read(lambda tx: queries.of_account(tx, account.id))
+        return await self.store.read(lambda tx: queries.of_account(tx, account.id))
 
     async def begin_adding(self, account: Account, by: str, base_url: str) -> Challenge:
         """What a browser makes a passkey from; `by` is its session."""
-        site, now = Site.at(base_url), int(self._clock.now())
+        site, now = Site.at(base_url), int(self.clock.now())
 
         async def query(tx: Tx) -> list[str]:
             await self._check_adding(tx, account, by, now)
             return await queries.credential_ids(tx, account.id, site.rp_id)
 
-        known = await self._store.read(query)
+        known = await self.store.read(query)
         ticket, challenge = self._challenge("add", site, account.id, by)
         options = {
             "rp": {"id": site.rp_id, "name": "Folkmoot"},
@@ -188,10 +191,10 @@ class Passkeys:
         self, account: Account, by: str, base_url: str, name: str, ticket: str, answer: str
     ) -> Passkey:
         """Keep the passkey that a browser made; without a name it is called as the browser is."""
-        site, now = Site.at(base_url), int(self._clock.now())
+        site, now = Site.at(base_url), int(self.clock.now())
         name = check_name(name) if name.strip() else ""
         until, challenge = self._expected("add", site, account.id, ticket, by)
-        self._quotas.check_disk()
+        self.quotas.check_disk()
         key, public_key, sign_count = await asyncio.to_thread(check_made, site, challenge, answer)
 
         async def unit(tx: Tx) -> queries.StoredPasskey:
@@ -212,7 +215,7 @@ class Passkeys:
                 raise e.PasskeyInvalid
             return made
 
-        made = await self._store.write(unit)
+        made = await self.store.write(unit)
         audit_credential("passkey.added", account, made.id, account.handle)
         return made
 
@@ -242,14 +245,14 @@ class Passkeys:
     async def rename(self, account: Account, passkey_id: str, name: str) -> Passkey:
         """Give a passkey another name."""
         name = check_name(name)
-        found = await self._store.write(lambda tx: queries.rename(tx, account.id, passkey_id, name))
+        found = await self.store.write(lambda tx: queries.rename(tx, account.id, passkey_id, name))
         if found is None:
             raise e.PasskeyNotFound
         return found
 
     async def remove(self, account: Account, passkey_id: str, other_way: str = "") -> None:
         """Remove a passkey; for the last one a token or the recovery code is the `other_way` in."""
-        now = int(self._clock.now())
+        now = int(self.clock.now())
 
         async def unit(tx: Tx) -> None:
             there = await queries.of_account(tx, account.id)
@@ -259,7 +262,7 @@ class Passkeys:
                 raise e.ConfirmationInvalid(LAST)
             await queries.remove(tx, account.id, passkey_id)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
         audit_credential("passkey.removed", account, passkey_id, account.handle)
 
     def begin_sign_in(self, base_url: str) -> Challenge:
@@ -275,9 +278,7 @@ class Passkeys:
     ) -> Challenge:
         """What a person's passkey signs for one decision of theirs, and for nothing else."""
         site = Site.at(base_url)
-        known = await self._store.read(
-            lambda tx: queries.credential_ids(tx, account.id, site.rp_id)
-        )
+        known = await self.store.read(lambda tx: queries.credential_ids(tx, account.id, site.rp_id))
         if not known:
             raise e.PasskeyNotFound(NONE_HERE)
         return self._asked("presence", site, known, account.id, decision)
@@ -315,7 +316,7 @@ class Passkeys:
         site = Site.at(base_url)
         until, challenge = self._expected(purpose, site, of, ticket, about)
         read = answered(answer)
-        known = await self._store.read(lambda tx: queries.by_credential(tx, read.id))
+        known = await self.store.read(lambda tx: queries.by_credential(tx, read.id))
         # One that nobody has is checked as well: how long it takes tells nothing.
         key = "" if known is None else known.public_key
         sign_count = await asyncio.to_thread(check_used, site, challenge, key, answer)
@@ -323,7 +324,7 @@ class Passkeys:
             raise e.PasskeyInvalid
         if read.response.user_handle not in (None, encoded(known.account_id.encode())):
             raise e.PasskeyInvalid
-        now = int(self._clock.now())
+        now = int(self.clock.now())
 
         async def unit(tx: Tx) -> Account:
             account = await account_by_id(tx, known.account_id)
@@ -335,13 +336,13 @@ class Passkeys:
                 raise e.AccountSuspended
             return account
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     def _challenge(
         self, purpose: Purpose, site: Site, account_id: str = "", about: object = None
     ) -> tuple[str, str]:
         """A new ticket, and its challenge."""
-        until = int(self._clock.now()) + PASSKEY_SECONDS
+        until = int(self.clock.now()) + PASSKEY_SECONDS
         ticket = self._tickets.make(purpose, Ticket(secrets.token_bytes(16), until))
         return ticket, digest(purpose, site, account_id, ticket, about)
 
@@ -350,7 +351,7 @@ class Passkeys:
     ) -> tuple[int, str]:
         """Until when a ticket is good, and its challenge."""
         found = self._tickets.open(purpose, ticket)
-        if found is None or found.until <= self._clock.now():
+        if found is None or found.until <= self.clock.now():
             raise e.PasskeyInvalid
         return found.until, digest(purpose, site, account_id, ticket, about)
 
@@ -382,7 +383,7 @@ def check_name(name: str) -> str:
 
 async def opens(tx: Tx, account_id: str, secret: str, now: int) -> bool:
     """Whether a text is a token of an account, or its recovery code."""
-    hashed = hash_token(secret)
+    hashed = hash_of(TOKEN, secret)
     if hashed is not None:
         row = await tx.fetch_one(credentials.BY_HASH, (hashed,))
         found = credentials.identity_of(row, hashed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.accounts import queries
@@ -25,15 +24,6 @@ AFTER = "after-"
 EVERYONE = 2**62
 """A limit that no list reaches."""
 NOBODY = ""
-
-
-async def access_user(tx: Tx, handle: str, now: int) -> Account:
-    """The user a handle leads to, whatever their privacy."""
-    name = parse_handle(handle)
-    account = await queries.by_handle(tx, name, now) if name else None
-    if account is None:
-        raise e.UserNotFound
-    return account
 
 
 async def access_recipient(tx: Tx, sender: Account, handle: str, now: int) -> Account:
@@ -62,23 +52,19 @@ async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Acco
     return account
 
 
-class Nicknames(Struct, eq=False):
-    """Seals and opens nicknames; each seal is bound to one contact of one user."""
+def seal_nickname(sealer: Sealer, user_id: str, contact_id: str, nickname: str) -> str:
+    """A nickname as it is stored, bound to one contact of one user; none is stored as none."""
+    if not nickname:
+        return ""
+    return sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
 
-    sealer: Sealer
 
-    def seal(self, user_id: str, contact_id: str, nickname: str) -> str:
-        """A nickname as it is stored; none is stored as none."""
-        if not nickname:
-            return ""
-        return self.sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
-
-    def open(self, user_id: str, contact_id: str, contact: Contact) -> Contact:
-        """A contact with its nickname in plain text."""
-        if not contact.nickname:
-            return contact
-        plain = self.sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
-        return replace(contact, nickname=plain.decode())
+def open_nickname(sealer: Sealer, user_id: str, contact_id: str, contact: Contact) -> Contact:
+    """A contact with its nickname in plain text."""
+    if not contact.nickname:
+        return contact
+    plain = sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
+    return replace(contact, nickname=plain.decode())
 
 
 def check_page(limit: int, cursor: str | None) -> str:

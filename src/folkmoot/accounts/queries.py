@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from folkmoot.accounts.limits import MAX_GRAM, MAX_QUERY_GRAMS
 from folkmoot.accounts.model import Account, PersonRow
 from folkmoot.audit import like
 from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.rows import insert, many, one
 
 
 def fold(text: str) -> str:
@@ -34,11 +35,7 @@ def grams_in_query(folded: str) -> list[str]:
     return grams[:: -(-len(grams) // MAX_QUERY_GRAMS)]
 
 
-ACCOUNT = (
-    "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
-    "u.client_public_key, u.created_at, u.updated_at, u.payload_formats, u.suspended_at, "
-    "u.operator_since"
-)
+ACCOUNT = ", ".join(f"u.{name}" for name in Account.__struct_fields__)
 
 LED_TO = (
     "FROM handles h JOIN users u ON u.id = h.user_id "
@@ -60,35 +57,22 @@ class Secrets(NamedTuple):
 
 
 async def by_id(tx: Tx, user_id: str) -> Account | None:
-    row = await tx.fetch_one(f"SELECT {ACCOUNT} FROM users u WHERE u.id = ?", (user_id,))  # noqa: S608
-    return None if row is None else Account(*row)
+    return await one(tx, Account, f"SELECT {ACCOUNT} FROM users u WHERE u.id = ?", (user_id,))  # noqa: S608
 
 
 async def by_handle(tx: Tx, handle: str, now: int) -> Account | None:
     """The account this handle leads to: its live owner, or whoever had it within 30 days."""
-    row = await tx.fetch_one(
-        f"SELECT {ACCOUNT} {LED_TO}",
-        (handle, now),
-    )
-    return None if row is None else Account(*row)
+    return await one(tx, Account, f"SELECT {ACCOUNT} {LED_TO}", (handle, now))
 
 
 async def secrets_of(tx: Tx, user_id: str) -> Secrets | None:
     """The hashes and the sealed private key of an account."""
-    row = await tx.fetch_one(
-        "SELECT recovery_hash, private_key FROM users WHERE id = ?", (user_id,)
-    )
-    return None if row is None else Secrets(*row)
+    sql = "SELECT recovery_hash, private_key FROM users WHERE id = ?"
+    return await one(tx, Secrets, sql, (user_id,))
 
 
 async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
-    await tx.execute(
-        "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
-        "public_key, client_public_key, created_at, updated_at, payload_formats, suspended_at, "
-        "operator_since, recovery_hash, private_key) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*astuple(account), *secrets),
-    )
+    await insert(tx, "users", {**asdict(account), **secrets._asdict()})
     await count_users(tx, 1)
     await index_names(tx, account)
 
@@ -134,12 +118,13 @@ async def claim_handle(tx: Tx, handle: str, user_id: str, now: int) -> bool:
 
 async def give_up_handle(tx: Tx, user_id: str, wanted: str, until: int) -> str | None:
     """Let a user's handle lead to them for a while, and answer it; nothing if it is the wanted."""
-    row = await tx.fetch_one(
+    return await one(
+        tx,
+        str,
         "UPDATE handles SET kind = 'redirect', until = ? "
         "WHERE user_id = ? AND kind = 'live' AND handle <> ? RETURNING handle",
         (until, user_id, wanted),
     )
-    return None if row is None else str(row[0])
 
 
 async def rename(tx: Tx, user_id: str, before: str, handle: str, now: int) -> bool:
@@ -227,17 +212,13 @@ async def people_after(
     if text:
         tests.append("AND LOWER(u.handle || ' ' || u.display_name) LIKE LOWER(?) ESCAPE '\\' ")
         pattern = (like(f"*{text}*"),)
-    rows = await tx.fetch(
-        f"{PERSON_ROW}u.handle > ? {''.join(tests)}ORDER BY u.handle LIMIT ?",
-        (handle, *pattern, limit),
-    )
-    return [PersonRow(*row) for row in rows]
+    sql = f"{PERSON_ROW}u.handle > ? {''.join(tests)}ORDER BY u.handle LIMIT ?"
+    return await many(tx, PersonRow, sql, (handle, *pattern, limit))
 
 
 async def person_row(tx: Tx, user_id: str) -> PersonRow | None:
     """One account as a row of the operator's list of people."""
-    row = await tx.fetch_one(f"{PERSON_ROW}u.id = ?", (user_id,))
-    return None if row is None else PersonRow(*row)
+    return await one(tx, PersonRow, f"{PERSON_ROW}u.id = ?", (user_id,))
 
 
 async def count_users(tx: Tx, change: int = 0) -> int:
@@ -248,5 +229,4 @@ async def count_users(tx: Tx, change: int = 0) -> int:
             "ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value",
             (change,),
         )
-    row = await tx.fetch_one("SELECT value FROM counters WHERE name = 'users'")
-    return 0 if row is None else int(row[0])
+    return await one(tx, int, "SELECT value FROM counters WHERE name = 'users'") or 0

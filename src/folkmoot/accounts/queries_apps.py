@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from folkmoot.accounts import queries_credentials
 from folkmoot.accounts.limits import DEVICE_CODE_SECONDS, GRANT_UNUSED_SECONDS
 from folkmoot.accounts.model import AppClient, ConnectedApp
 from folkmoot.core.ports import Tx
+from folkmoot.rows import insert, many, one
 
 UNUSED: Final = (
     "SELECT g.credential_id, c.account_id FROM app_grants g JOIN credentials c "
@@ -52,26 +53,20 @@ CODE: Final = ", ".join(AppCode.__struct_fields__)
 
 async def insert_code(tx: Tx, hashed: str, code: AppCode) -> None:
     """Store a code."""
-    given = (hashed, *astuple(code))
-    marks = ", ".join("?" * len(given))
-    await tx.execute(f"INSERT INTO app_grants (hash, {CODE}) VALUES ({marks})", given)  # noqa: S608
+    await insert(tx, "app_grants", {"hash": hashed, **asdict(code)})
 
 
 async def find_code(
     tx: Tx, hashed: str, by: Literal["hash", "user_hash"] = "hash"
 ) -> AppCode | None:
     """A code, spent or not."""
-    row = await tx.fetch_one(f"SELECT {CODE} FROM app_grants WHERE {by} = ?", (hashed,))  # noqa: S608
-    return None if row is None else AppCode(*row)
+    return await one(tx, AppCode, f"SELECT {CODE} FROM app_grants WHERE {by} = ?", (hashed,))  # noqa: S608
 
 
 async def hold_code(tx: Tx, hashed: str) -> AppCode | None:
     """A code, which whoever else exchanges it waits for until the unit is over."""
-    rows = await tx.fetch(
-        f"UPDATE app_grants SET hash = hash WHERE hash = ? RETURNING {CODE}",  # noqa: S608
-        (hashed,),
-    )
-    return AppCode(*rows[0]) if rows else None
+    sql = f"UPDATE app_grants SET hash = hash WHERE hash = ? RETURNING {CODE}"  # noqa: S608
+    return await one(tx, AppCode, sql, (hashed,))
 
 
 async def spend_code(tx: Tx, hashed: str, credential_id: str) -> None:
@@ -94,41 +89,42 @@ async def remove_codes(tx: Tx, account_id: str, kept: int) -> None:
 
 async def of_account(tx: Tx, account_id: str) -> list[ConnectedApp]:
     """The apps that an account is connected to, the last used first."""
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        ConnectedApp,
         f"SELECT {APP} FROM credentials c JOIN app_grants g ON g.credential_id = c.id "  # noqa: S608
         "WHERE c.account_id = ? ORDER BY c.used_at DESC, c.id DESC",
         (account_id,),
     )
-    return [ConnectedApp(*row) for row in rows]
 
 
 async def insert_refresh(tx: Tx, hashed: str, grant_id: str, expires_at: int) -> None:
     """Store a refresh token."""
-    await tx.execute(
-        "INSERT INTO app_refresh (hash, grant_id, expires_at) VALUES (?, ?, ?)",
-        (hashed, grant_id, expires_at),
-    )
+    values = {"hash": hashed, "grant_id": grant_id, "expires_at": expires_at}
+    await insert(tx, "app_refresh", values)
 
 
 async def grant_of(tx: Tx, hashed: str, client_id: str) -> str | None:
     """The grant of an access or refresh token, if it is this app's."""
-    row = await tx.fetch_one(
+    return await one(
+        tx,
+        str,
         "SELECT credential_id FROM app_grants WHERE client_id = ? AND credential_id IN "
         "(SELECT grant_id FROM app_refresh WHERE hash = ? "
         "UNION ALL SELECT parent_id FROM credentials WHERE hash = ?)",
         (client_id, hashed, hashed),
     )
-    return None if row is None else str(row[0])
 
 
 async def use_refresh(tx: Tx, hashed: str, now: int) -> int | None:
     """Spend a refresh token that has not expired; when it was first spent."""
-    rows = await tx.fetch(
+    return await one(
+        tx,
+        int,
         "UPDATE app_refresh SET spent_at = COALESCE(spent_at, ?) WHERE hash = ? "
         "AND expires_at > ? RETURNING spent_at",
         (now, hashed, now),
     )
-    return int(rows[0][0]) if rows else None
 
 
 async def remove_oldest_tokens(tx: Tx, grant_id: str, kept: int) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
-from folkmoot.accounts.model import Consent
+from folkmoot.accounts.model import Consent, Secret
 from folkmoot.core.events import CONSENTS, subject
 from folkmoot.core.ports import Tx
+from folkmoot.rows import many, one
 
-ROW: Final = "account_id, scope, tokens, pending, version, leased_until"
 VIEW: Final = (
     "namespace, issuer, scope, created_at, expires_at, "
     "CASE WHEN tokens = '' THEN 'lapsed' ELSE 'live' END"
@@ -18,7 +16,7 @@ VIEW: Final = (
 KEY: Final = "WHERE namespace = ? AND holder = ?"
 
 
-class ConsentRow(Struct, frozen=True):
+class ConsentRow(Secret, frozen=True):
     """A consent as it is stored."""
 
     account_id: str
@@ -30,31 +28,30 @@ class ConsentRow(Struct, frozen=True):
     """Counts how often the tokens changed."""
     leased_until: int
 
-    # What is sealed is no use to anybody, and long.
-    __repr__ = object.__repr__
+
+ROW: Final = ", ".join(ConsentRow.__struct_fields__)
 
 
 async def find(tx: Tx, namespace: str, holder: str) -> ConsentRow | None:
     """What is stored of a consent."""
-    row = await tx.fetch_one(f"SELECT {ROW} FROM consents {KEY}", (namespace, holder))  # noqa: S608
-    return None if row is None else ConsentRow(*row)
+    return await one(tx, ConsentRow, f"SELECT {ROW} FROM consents {KEY}", (namespace, holder))  # noqa: S608
 
 
 async def of_account(tx: Tx, account_id: str) -> list[Consent]:
     """The consents of an account, those that lapsed too."""
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        Consent,
         f"SELECT {VIEW} FROM consents WHERE account_id = ? AND version > 0 "  # noqa: S608
         "ORDER BY namespace, holder",
         (account_id,),
     )
-    return [Consent(*row) for row in rows]
 
 
 async def standing(tx: Tx, namespace: str, holder: str) -> Consent | None:
     """A consent, one that lapsed too."""
     sql = f"SELECT {VIEW} FROM consents {KEY} AND version > 0"  # noqa: S608
-    row = await tx.fetch_one(sql, (namespace, holder))
-    return None if row is None else Consent(*row)
+    return await one(tx, Consent, sql, (namespace, holder))
 
 
 async def begin(
@@ -170,8 +167,7 @@ async def remove_left(tx: Tx, before: int) -> None:
 
 async def client_at(tx: Tx, issuer: str) -> str | None:
     """What the hub is to an authorization server, sealed."""
-    row = await tx.fetch_one("SELECT client FROM registrations WHERE issuer = ?", (issuer,))
-    return None if row is None else str(row[0])
+    return await one(tx, str, "SELECT client FROM registrations WHERE issuer = ?", (issuer,))
 
 
 async def put_client(tx: Tx, issuer: str, client: str) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
+from folkmoot import rows
 from folkmoot.accounts.model import (
     Account,
     Credential,
@@ -23,21 +24,22 @@ from folkmoot.accounts.queries import ACCOUNT
 from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Row, SqlValue, Tx
+from folkmoot.rows import many, one
 
-CREDENTIAL: Final = (
-    "c.id, c.kind, c.account_id, c.guest_id, c.parent_id, c.label, c.created_at, c.used_at, "
-    "c.expires_at, c.scope"
-)
-FIELDS: Final = CREDENTIAL.count(",") + 1
+CREDENTIAL: Final = ", ".join(f"c.{name}" for name in Credential.__struct_fields__)
+FIELDS: Final = len(Credential.__struct_fields__)
 SESSION: Final = "session"
 ACCESS: Final = "kind = 'app' AND parent_id IS NOT NULL"
 """The access tokens of apps: nobody lists them, and their end tells nobody anything."""
 
 
-BY_HASH: Final = (
+IDENTITY: Final = (
     f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
-    "LEFT JOIN users u ON u.id = c.account_id WHERE c.hash = ?"
+    "LEFT JOIN users u ON u.id = c.account_id WHERE "
 )
+"""To be read by `identity`."""
+BY_HASH: Final = f"{IDENTITY}c.hash = ?"
+BY_ID: Final = f"{IDENTITY}c.id = ?"
 
 
 def new_id() -> str:
@@ -45,11 +47,18 @@ def new_id() -> str:
     return f"c_{secrets.token_hex(12)}"
 
 
+def identity(row: Row) -> Identity:
+    """Who is behind a credential; a guest has no account."""
+    credential = Credential(*row[1 : 1 + FIELDS])
+    if credential.account_id is None:
+        return Identity(credential, None, NOBODY)
+    account = Account(*row[1 + FIELDS :])
+    return Identity(credential, account, principal_of(account, credential.scope))
+
+
 def identity_of(row: Row | None, hashed: str) -> Identity | None:
-    """Who is behind the secret with this hash, by what was looked up; a guest has no account."""
-    if row is None or not compare_digest(row[0], hashed):
-        return None
-    return _identity(row[1:])
+    """Who is behind the secret with this hash, by what was looked up."""
+    return None if row is None or not compare_digest(row[0], hashed) else identity(row)
 
 
 async def names_of(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
@@ -63,30 +72,14 @@ async def names_of(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
     return {id_: label or f"a {kind}" for id_, label, kind in rows}
 
 
-async def by_id(tx: Tx, credential_id: str) -> tuple[str, Identity] | None:
-    """The hash of a credential, and who is behind it."""
-    row = await tx.fetch_one(
-        f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
-        "LEFT JOIN users u ON u.id = c.account_id WHERE c.id = ?",
-        (credential_id,),
-    )
-    return None if row is None else (row[0], _identity(row[1:]))
-
-
-def _identity(row: Row) -> Identity:
-    credential = Credential(*row[:FIELDS])
-    if credential.account_id is None:
-        return Identity(credential, None, NOBODY)
-    account = Account(*row[FIELDS:])
-    return Identity(credential, account, principal_of(account, credential.scope))
+async def by_id(tx: Tx, credential_id: str) -> Identity | None:
+    """Who is behind a credential."""
+    row = await tx.fetch_one(BY_ID, (credential_id,))
+    return None if row is None else identity(row)
 
 
 async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
-    await tx.execute(
-        "INSERT INTO credentials (id, kind, account_id, guest_id, parent_id, label, created_at, "
-        "used_at, expires_at, scope, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*astuple(credential), hashed),
-    )
+    await rows.insert(tx, "credentials", {**asdict(credential), "hash": hashed})
     shown = credential.kind != SESSION and not credential.is_access
     if credential.account_id is not None and shown:
         publish_tokens(tx, credential.account_id, credential.id, "created")
@@ -94,22 +87,22 @@ async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
 
 async def of_account(tx: Tx, account_id: str) -> list[Credential]:
     """The credentials of an account that a person made, the oldest first."""
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        Credential,
         f"SELECT {CREDENTIAL} FROM credentials c WHERE c.account_id = ? "  # noqa: S608
         f"AND c.kind <> 'session' AND NOT ({ACCESS}) ORDER BY c.created_at, c.id",
         (account_id,),
     )
-    return [Credential(*row) for row in rows]
 
 
 async def count_of(tx: Tx, account_id: str) -> int:
     """The number of an account's tokens; browsers, sessions and apps have limits of their own."""
-    row = await tx.fetch_one(
+    sql = (
         "SELECT COUNT(*) FROM credentials WHERE account_id = ? "
-        "AND kind NOT IN ('session', 'browser', 'app', 'device')",
-        (account_id,),
+        "AND kind NOT IN ('session', 'browser', 'app', 'device')"
     )
-    return 0 if row is None else int(row[0])
+    return await one(tx, int, sql, (account_id,)) or 0
 
 
 async def lineage(tx: Tx, credential_id: str) -> list[Credential]:
@@ -117,7 +110,7 @@ async def lineage(tx: Tx, credential_id: str) -> list[Credential]:
     found: list[Credential] = []
     wanted: str | None = credential_id
     while wanted and (each := await by_id(tx, wanted)) is not None:
-        found.append(each[1].credential)
+        found.append(each.credential)
         wanted = found[-1].parent_id
     return found
 
@@ -128,7 +121,9 @@ async def _remove(tx: Tx, which: str, *values: SqlValue) -> int:
     The database removes what came from them by itself, but tells nobody. Nobody is told of access
     tokens: what is open with one belongs to its grant.
     """
-    ended = await tx.fetch(
+    ended = await many(
+        tx,
+        Credential,
         f"WITH RECURSIVE ended (id) AS (SELECT id FROM credentials WHERE {which} "  # noqa: S608
         "UNION SELECT c.id FROM credentials c JOIN ended e ON c.parent_id = e.id) "
         f"SELECT {CREDENTIAL} FROM credentials c JOIN ended e ON c.id = e.id",
@@ -136,7 +131,7 @@ async def _remove(tx: Tx, which: str, *values: SqlValue) -> int:
     )
     if ended:
         await tx.execute(f"DELETE FROM credentials WHERE {which}", values)  # noqa: S608
-    for each in (Credential(*row) for row in ended):
+    for each in ended:
         if each.is_access:
             continue
         tx.publish(subject(CREDENTIALS, each.id), {"account": each.account_id})
@@ -230,27 +225,13 @@ class Code(NamedTuple):
 
 async def insert_code(tx: Tx, hashed: str, code: Code) -> None:
     """Store a one-time code."""
-    await tx.execute(
-        "INSERT INTO browser_codes (hash, account_id, parent_id, expires_at, scope) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (hashed, *code),
-    )
-
-
-async def has_code(tx: Tx, hashed: str) -> bool:
-    """Whether there is a one-time code with this hash."""
-    row = await tx.fetch_one("SELECT 1 FROM browser_codes WHERE hash = ?", (hashed,))
-    return row is not None
+    await rows.insert(tx, "browser_codes", {"hash": hashed, **code._asdict()})
 
 
 async def consume_code(tx: Tx, hashed: str) -> Code | None:
     """Remove a one-time code and return its row; of two concurrent callers only one gets it."""
-    rows = await tx.fetch(
-        "DELETE FROM browser_codes WHERE hash = ? "
-        "RETURNING account_id, parent_id, expires_at, scope",
-        (hashed,),
-    )
-    return Code(*rows[0]) if rows else None
+    sql = f"DELETE FROM browser_codes WHERE hash = ? RETURNING {', '.join(Code._fields)}"  # noqa: S608
+    return await one(tx, Code, sql, (hashed,))
 
 
 async def remove_codes(tx: Tx, account_id: str, now: int, kept: int) -> None:

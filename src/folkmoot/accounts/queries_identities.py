@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from folkmoot import rows
 from folkmoot.accounts.model import CompanyAccount
 from folkmoot.core.events import GROUPS, subject
 from folkmoot.core.ports import Tx
@@ -38,36 +39,39 @@ async def use(tx: Tx, key: Key, groups: Collection[str], now: int) -> str | None
 
 async def insert(tx: Tx, key: Key, account_id: str, groups: Collection[str], now: int) -> None:
     """Let an account be somebody's for good."""
-    await tx.execute(
-        "INSERT INTO identities (issuer, subject, account_id, member_of, created_at, used_at) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (*key, account_id, encoded(groups), now, now),
-    )
+    values = {
+        **key._asdict(),
+        "account_id": account_id,
+        "member_of": encoded(groups),
+        "created_at": now,
+        "used_at": now,
+    }
+    await rows.insert(tx, "identities", values)
     await publish(tx, key, account_id)
 
 
 async def of_account(tx: Tx, account_id: str) -> list[CompanyAccount]:
     """What an account's person is at providers, the oldest first."""
-    rows = await tx.fetch(
+    known = await tx.fetch(
         "SELECT issuer, subject, member_of, created_at, used_at FROM identities "
         "WHERE account_id = ? ORDER BY created_at, issuer, subject",
         (account_id,),
     )
     return [
         CompanyAccount(issuer, subject, decoded(groups), created_at, used_at)
-        for issuer, subject, groups, created_at, used_at in rows
+        for issuer, subject, groups, created_at, used_at in known
     ]
 
 
 async def groups_at(tx: Tx, issuer: str, account_id: str = "") -> dict[str, dict[str, int]]:
     """The groups that a provider told of an account, or of everybody, with when: by account."""
     found: dict[str, dict[str, int]] = {}
-    rows = await tx.fetch(
+    told = await tx.fetch(
         "SELECT account_id, member_of, used_at FROM identities "
         "WHERE issuer = ? AND (account_id = ? OR ? = '')",
         (issuer, account_id, account_id),
     )
-    for each, groups, used_at in rows:
+    for each, groups, used_at in told:
         for group in decoded(groups):
             found.setdefault(each, {})[group] = used_at
     return found

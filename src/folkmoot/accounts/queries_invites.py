@@ -11,6 +11,7 @@ from typing import NamedTuple
 from folkmoot.accounts.model import InviteRecord, InviteState, OpenInvite
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
+from folkmoot.rows import insert, many, one
 
 PURPOSE = "pending_message"
 """What a waiting message is sealed for; its row is the hash of the code."""
@@ -23,45 +24,59 @@ INVITE_ID = re.compile(f"{ID}[0-9a-f]{{{ID_DIGITS}}}")
 NEVER = 2**62
 
 
-class Claim(NamedTuple):
-    """The inviter (none for an operator's invite) and the sealed message waiting in an invite."""
+class Invite(NamedTuple):
+    """An invite as it is stored."""
 
     inviter_id: str | None
+    """None for an operator's."""
     pending: str | None
-    handle: str | None = None
-    """The handle the invite was made for, if it was."""
+    """The sealed message that waits in it."""
+    handle: str | None
+    """The handle it was made for, if it was."""
+    claimed_at: int | None
+    until: int | None
+
+    def state(self, now: int) -> InviteState:
+        """Whether it is claimed, expired or valid."""
+        if self.claimed_at is not None:
+            return "claimed"
+        return "valid" if self.until is None or self.until > now else "expired"
+
+
+async def find_invite(tx: Tx, code_hash: str) -> Invite | None:
+    """The invite of a code."""
+    sql = "SELECT created_by, pending, handle, claimed_at, until FROM invites WHERE code_hash = ?"
+    return await one(tx, Invite, sql, (code_hash,))
 
 
 async def insert_invite(
     tx: Tx, code_hash: str, created_by: str | None, pending: str | None, now: int
 ) -> None:
     """Store an invite that nobody has claimed."""
-    await tx.execute(
-        "INSERT INTO invites (code_hash, created_by, pending, created_at, claimed_by, claimed_at) "
-        "VALUES (?, ?, ?, ?, NULL, NULL)",
-        (code_hash, created_by, pending, now),
-    )
+    values = {
+        "code_hash": code_hash,
+        "created_by": created_by,
+        "pending": pending,
+        "created_at": now,
+    }
+    await insert(tx, "invites", values)
 
 
 async def replace_invite_for(tx: Tx, code_hash: str, handle: str, until: int, now: int) -> None:
     """Store an invite for a handle; an earlier one that nobody has claimed is void."""
-    await tx.execute(
-        "INSERT INTO invites (code_hash, created_by, pending, created_at, claimed_by, claimed_at, "
-        "handle, until) VALUES (?, NULL, NULL, ?, NULL, NULL, ?, ?) "
+    await insert(
+        tx,
+        "invites",
+        {"code_hash": code_hash, "created_at": now, "handle": handle, "until": until},
         "ON CONFLICT (handle) WHERE claimed_at IS NULL AND handle IS NOT NULL DO UPDATE SET "
         "code_hash = excluded.code_hash, created_at = excluded.created_at, until = excluded.until",
-        (code_hash, now, handle, until),
     )
 
 
-async def claim_invite(
-    tx: Tx, code_hash: str | None, claimed_by: str, handle: str, now: int
-) -> Claim:
+async def claim_invite(tx: Tx, code_hash: str, claimed_by: str, handle: str, now: int) -> Invite:
     """Claim an invite for a new user; raises when it is unknown, too late or was claimed before."""
-    row = await tx.fetch_one(
-        "SELECT created_by, pending, handle, until FROM invites WHERE code_hash = ?", (code_hash,)
-    )
-    if row is None:
+    invite = await find_invite(tx, code_hash)
+    if invite is None:
         raise e.InviteUnknown
     claimed = await tx.execute(
         "UPDATE invites SET claimed_by = ?, claimed_at = ?, pending = NULL "
@@ -70,49 +85,20 @@ async def claim_invite(
     )
     if not claimed:
         raise e.InviteClaimed
-    claim, until = Claim(*row[:3]), row[3]
-    if until is not None and until <= now:
+    if invite.until is not None and invite.until <= now:
         raise e.InviteUnknown("This invite has expired. Ask for another.")
-    if claim.handle not in {None, handle}:
+    if invite.handle not in {None, handle}:
         raise e.InviteUnknown("This invite was made for another handle.")
-    return claim
-
-
-async def waiting_invite(tx: Tx, code_hash: str) -> Claim | None:
-    """The inviter and message that an unclaimed invite holds."""
-    row = await tx.fetch_one(
-        "SELECT created_by, pending, handle FROM invites WHERE code_hash = ?", (code_hash,)
-    )
-    return None if row is None else Claim(*row)
-
-
-async def handle_of_invite(tx: Tx, code_hash: str | None) -> str | None:
-    """The handle an invite was made for, claimed or not."""
-    row = await tx.fetch_one("SELECT handle FROM invites WHERE code_hash = ?", (code_hash,))
-    return None if row is None else row[0]
-
-
-async def state_of_invite(tx: Tx, code_hash: str, now: int) -> InviteState:
-    """Whether a code is unknown, claimed, expired or valid."""
-    row = await tx.fetch_one(
-        "SELECT claimed_at, until FROM invites WHERE code_hash = ?", (code_hash,)
-    )
-    if row is None:
-        return "unknown"
-    claimed_at, until = row
-    if claimed_at is not None:
-        return "claimed"
-    return "valid" if until is None or until > now else "expired"
+    return invite
 
 
 async def count_open(tx: Tx, user_id: str, most: int) -> int:
     """How many invites of a user nobody has claimed, counted up to so many."""
-    row = await tx.fetch_one(
+    sql = (
         "SELECT COUNT(*) FROM (SELECT 1 FROM invites WHERE created_by = ? AND claimed_at IS NULL "
-        "LIMIT ?) AS counted",
-        (user_id, most),
+        "LIMIT ?) AS counted"
     )
-    return 0 if row is None else int(row[0])
+    return await one(tx, int, sql, (user_id, most)) or 0
 
 
 async def open_invites(
@@ -149,8 +135,5 @@ async def remove_open(tx: Tx, invite_id: str, by: str | None, now: int) -> bool:
 
 async def invites_of(tx: Tx, user_id: str) -> list[InviteRecord]:
     """The invites a user has made."""
-    rows = await tx.fetch(
-        "SELECT created_at, claimed_at FROM invites WHERE created_by = ? ORDER BY created_at",
-        (user_id,),
-    )
-    return [InviteRecord(*row) for row in rows]
+    sql = "SELECT created_at, claimed_at FROM invites WHERE created_by = ? ORDER BY created_at"
+    return await many(tx, InviteRecord, sql, (user_id,))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
+from folkmoot import rows
 from folkmoot.accounts.model import Passkey
 from folkmoot.accounts.queries_credentials import publish_tokens
 from folkmoot.core.ports import Tx
@@ -27,42 +28,30 @@ ROW: Final = ", ".join(StoredPasskey.__struct_fields__)
 
 async def insert(tx: Tx, made: StoredPasskey) -> bool:
     """Store a passkey, unless the authenticator's is known already."""
-    rows = await tx.fetch(
-        f"INSERT INTO passkeys ({ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608
-        "ON CONFLICT (credential_id) DO NOTHING RETURNING id",
-        astuple(made),
+    stored = await rows.insert(
+        tx, "passkeys", asdict(made), "ON CONFLICT (credential_id) DO NOTHING"
     )
-    if rows:
+    if stored:
         publish_tokens(tx, made.account_id, made.id, "created")
-    return bool(rows)
+    return stored
 
 
 async def by_credential(tx: Tx, credential_id: str) -> StoredPasskey | None:
     """The passkey that an authenticator calls so."""
-    row = await tx.fetch_one(
-        f"SELECT {ROW} FROM passkeys WHERE credential_id = ?",  # noqa: S608
-        (credential_id,),
-    )
-    return None if row is None else StoredPasskey(*row)
+    sql = f"SELECT {ROW} FROM passkeys WHERE credential_id = ?"  # noqa: S608
+    return await rows.one(tx, StoredPasskey, sql, (credential_id,))
 
 
 async def of_account(tx: Tx, account_id: str) -> list[Passkey]:
     """The passkeys of an account, the oldest first."""
-    rows = await tx.fetch(
-        f"SELECT {PASSKEY} FROM passkeys WHERE account_id = ? "  # noqa: S608
-        "ORDER BY created_at, id",
-        (account_id,),
-    )
-    return [Passkey(*row) for row in rows]
+    sql = f"SELECT {PASSKEY} FROM passkeys WHERE account_id = ? ORDER BY created_at, id"  # noqa: S608
+    return await rows.many(tx, Passkey, sql, (account_id,))
 
 
 async def credential_ids(tx: Tx, account_id: str, rp_id: str) -> list[str]:
     """What authenticators call the passkeys of an account."""
-    rows = await tx.fetch(
-        "SELECT credential_id FROM passkeys WHERE account_id = ? AND rp_id = ? ORDER BY id",
-        (account_id, rp_id),
-    )
-    return [str(row[0]) for row in rows]
+    sql = "SELECT credential_id FROM passkeys WHERE account_id = ? AND rp_id = ? ORDER BY id"
+    return await rows.many(tx, str, sql, (account_id, rp_id))
 
 
 async def use(tx: Tx, passkey_id: str, sign_count: int, now: int) -> bool:
@@ -70,21 +59,18 @@ async def use(tx: Tx, passkey_id: str, sign_count: int, now: int) -> bool:
 
     Those that are kept on several devices do not count.
     """
-    rows = await tx.fetch(
+    used = await tx.execute(
         "UPDATE passkeys SET used_at = ?, sign_count = ? WHERE id = ? "
-        "AND (sign_count < ? OR (sign_count = 0 AND ? = 0)) RETURNING id",
+        "AND (sign_count < ? OR (sign_count = 0 AND ? = 0))",
         (now, sign_count, passkey_id, sign_count, sign_count),
     )
-    return bool(rows)
+    return used == 1
 
 
 async def rename(tx: Tx, account_id: str, passkey_id: str, name: str) -> Passkey | None:
     """Give a passkey of an account another name."""
-    rows = await tx.fetch(
-        f"UPDATE passkeys SET name = ? WHERE id = ? AND account_id = ? RETURNING {PASSKEY}",  # noqa: S608
-        (name, passkey_id, account_id),
-    )
-    return Passkey(*rows[0]) if rows else None
+    sql = f"UPDATE passkeys SET name = ? WHERE id = ? AND account_id = ? RETURNING {PASSKEY}"  # noqa: S608
+    return await rows.one(tx, Passkey, sql, (name, passkey_id, account_id))
 
 
 async def remove(tx: Tx, account_id: str, passkey_id: str) -> None:
@@ -103,9 +89,5 @@ async def remove_all(tx: Tx, account_id: str) -> None:
 async def spend(tx: Tx, hashed: str, until: int, now: int) -> bool:
     """Use up what can be used once until a time; False where it was used before."""
     await tx.execute("DELETE FROM spent WHERE until <= ?", (now,))
-    rows = await tx.fetch(
-        "INSERT INTO spent (hash, until) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING "
-        "RETURNING hash",
-        (hashed, until),
-    )
-    return bool(rows)
+    values = {"hash": hashed, "until": until}
+    return await rows.insert(tx, "spent", values, "ON CONFLICT (hash) DO NOTHING")

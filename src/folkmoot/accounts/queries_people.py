@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from folkmoot.accounts.limits import MAX_USERS_COUNTED
 from folkmoot.accounts.model import Account, Contact
 from folkmoot.accounts.queries import ACCOUNT, LED_TO
-from folkmoot.core.ports import Row, Tx
+from folkmoot.core.ports import Tx
+from folkmoot.rows import insert, many, one
 
 BLOCKS = "EXISTS (SELECT 1 FROM blocks b WHERE b.user_id = u.id AND b.blocked_id = ?)"
 KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_id = ?)"
@@ -15,10 +16,11 @@ KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_i
 
 async def put_contact(tx: Tx, user_id: str, contact_id: str, sealed: str, now: int) -> None:
     """Add a contact, or give one that is there another nickname, which is sealed."""
-    await tx.execute(
-        "INSERT INTO contacts (user_id, contact_id, nickname, created_at) VALUES (?, ?, ?, ?) "
+    await insert(
+        tx,
+        "contacts",
+        {"user_id": user_id, "contact_id": contact_id, "nickname": sealed, "created_at": now},
         "ON CONFLICT (user_id, contact_id) DO UPDATE SET nickname = excluded.nickname",
-        (user_id, contact_id, sealed, now),
     )
 
 
@@ -76,12 +78,13 @@ async def blocked_by(tx: Tx, user_id: str, *, after: str, limit: int) -> list[st
 
     The cost grows with the number of those.
     """
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        str,
         "SELECT u.handle FROM blocks b CROSS JOIN users u WHERE u.id = b.blocked_id "
         "AND b.user_id = ? AND u.handle > ? ORDER BY u.handle LIMIT ?",
         (user_id, after, limit),
     )
-    return [row[0] for row in rows]
 
 
 async def may_reach(tx: Tx, sender_id: str, recipient: Account) -> bool:
@@ -119,11 +122,8 @@ async def rarest_first(tx: Tx, grams: Sequence[str]) -> list[str]:
     most = MAX_USERS_COUNTED // len(grams)
     counts: dict[str, int] = {}
     for gram in grams:
-        row = await tx.fetch_one(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM user_grams WHERE gram = ? LIMIT ?) AS probed",
-            (gram, most),
-        )
-        counts[gram] = row[0] if row else 0
+        sql = "SELECT COUNT(*) FROM (SELECT 1 FROM user_grams WHERE gram = ? LIMIT ?) AS probed"
+        counts[gram] = await one(tx, int, sql, (gram, most)) or 0
     return sorted(grams, key=counts.__getitem__)
 
 
@@ -133,33 +133,28 @@ async def with_grams(tx: Tx, grams: Sequence[str], *, after: str, limit: int) ->
         " AND EXISTS (SELECT 1 FROM user_grams o WHERE o.gram = ? AND o.user_id = g.user_id)"
         for _ in grams[1:]
     )
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        Account,
         f"SELECT {ACCOUNT} FROM user_grams g JOIN users u ON u.id = g.user_id "  # noqa: S608
         f"WHERE g.gram = ? AND g.user_id > ?{others} ORDER BY g.user_id LIMIT ?",
         (grams[0], after, *grams[1:], limit),
     )
-    return accounts(rows)
 
 
 async def not_private(tx: Tx, *, limit: int) -> list[Account]:
     """Some of the users whom everyone may find."""
-    rows = await tx.fetch(
-        f"SELECT {ACCOUNT} FROM users u WHERE u.privacy <> 'private' ORDER BY u.id LIMIT ?",  # noqa: S608
-        (limit,),
-    )
-    return accounts(rows)
+    sql = f"SELECT {ACCOUNT} FROM users u WHERE u.privacy <> 'private' ORDER BY u.id LIMIT ?"  # noqa: S608
+    return await many(tx, Account, sql, (limit,))
 
 
 async def private_who_know(tx: Tx, viewer_id: str, *, after: str, limit: int) -> list[Account]:
     """The private users who have the viewer among their contacts, in the order of their ids."""
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        Account,
         f"SELECT {ACCOUNT} FROM contacts c JOIN users u ON u.id = c.user_id "  # noqa: S608
         "WHERE c.contact_id = ? AND c.user_id > ? AND u.privacy = 'private' "
         "ORDER BY c.user_id LIMIT ?",
         (viewer_id, after, limit),
     )
-    return accounts(rows)
-
-
-def accounts(rows: Sequence[Row]) -> list[Account]:
-    return [Account(*row) for row in rows]

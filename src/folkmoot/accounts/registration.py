@@ -8,19 +8,15 @@ from datetime import UTC, datetime
 from hmac import compare_digest
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_credentials as credentials
-from folkmoot.accounts.authentication import FIRST, token_of
 from folkmoot.accounts.credentials import (
     check_public_key,
-    hash_invite_code,
     hash_recovery_code,
     hash_secret,
     new_key_pair,
     new_recovery_code,
-    new_token,
+    new_secret,
 )
 from folkmoot.accounts.handles import is_official
 from folkmoot.accounts.model import (
@@ -28,13 +24,13 @@ from folkmoot.accounts.model import (
     Account,
     AccountType,
     Credential,
-    Policy,
     Registered,
+    Secret,
 )
-from folkmoot.accounts.queries_invites import handle_of_invite
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
+from folkmoot.rows import one
 
 
 class ReservedNames:
@@ -67,8 +63,17 @@ class ReservedNames:
         wanted = frozenset(names)
         fresh = wanted - self.namespaces
         self.namespaces |= fresh
+
+        async def unit(tx: Tx) -> None:
+            taken = {}
+            for name in sorted(wanted):
+                if not await queries.reserve(tx, name, now):
+                    taken[name] = await standing(tx, name, now) or Standing("reserved", now, None)
+            if taken:
+                raise NamesTaken(taken)
+
         try:
-            await store.write(lambda tx: do_reserve(tx, sorted(wanted), now))
+            await store.write(unit)
         except NamesTaken as error:
             self.namespaces -= fresh
             return error.taken
@@ -93,12 +98,13 @@ class Standing(NamedTuple):
 
 async def standing(tx: Tx, name: str, now: int) -> Standing | None:
     """Why a name is not free; nothing where it is free."""
-    row = await tx.fetch_one(
+    return await one(
+        tx,
+        Standing,
         "SELECT h.kind, h.until, u.handle FROM handles h LEFT JOIN users u ON u.id = h.user_id "
         "WHERE h.handle = ? AND (h.kind = 'live' OR h.until > ?)",
         (name, now),
     )
-    return None if row is None else Standing(*row)
 
 
 def why_taken(kept: Standing) -> str:
@@ -119,15 +125,7 @@ class NamesTaken(Exception):
         self.taken = taken
 
 
-async def do_reserve(tx: Tx, names: Iterable[str], now: int) -> None:
-    """Make all of the names namespaces, or none of them."""
-    taken = {}
-    for name in names:
-        if not await queries.reserve(tx, name, now):
-            taken[name] = await standing(tx, name, now) or Standing("reserved", now, None)
-    if taken:
-        raise NamesTaken(taken)
-
+FIRST = "first token"
 
 PRIVATE_KEY = "private_key"
 """What a private key is sealed for; its row is the account's id."""
@@ -138,45 +136,22 @@ NOBODY = ""
 NO_HASH = "0" * 64
 
 
-class Application(Struct, frozen=True, gc=False):
-    """An account that is ready to be stored, with its credentials."""
+class Application(Secret, frozen=True, gc=False):
+    """An account that is ready to be stored, and what its owner is told."""
 
-    account: Account
-    secrets: queries.Secrets
+    registered: Registered
+    stored: queries.Secrets
     credential: Credential
-    token: str
-    recovery_code: str
-    invite_hash: str | None
-    """Nothing where no code was given; empty where what was given cannot be one."""
-
-    def registered(self) -> Registered:
-        """What the applicant is told."""
-        return Registered(self.account, self.token, self.recovery_code, self.credential.id)
-
-    def __repr__(self) -> str:
-        return f"<Application {self.account.handle}>"
-
-
-async def check_invited(tx: Tx, invite_code: str | None) -> None:
-    """Refuse everyone but those whom the operator invited under a handle of theirs."""
-    code_hash = hash_invite_code(invite_code.strip()) if invite_code else None
-    if code_hash is None or await handle_of_invite(tx, code_hash) is None:
-        raise e.RegistrationClosed
 
 
 def check_application(
-    policy: Policy,
     sealer: Sealer,
     now: int,
-    *,
     handle: str,
     account_type: AccountType,
     client_public_key: str | None = None,
-    invite_code: str | None = None,
 ) -> Application:
     """Check the fields of a registration, and create its token and keys."""
-    if policy == "invite" and not invite_code:
-        raise e.InviteRequired
     name = parse_handle(handle)
     if name is None:
         raise e.HandleInvalid
@@ -186,9 +161,8 @@ def check_application(
         raise e.ArgumentInvalid(
             f"account_type must be {' or '.join(ACCOUNT_TYPES)}.", field="account_type"
         )
-    user_id = str(uuid.uuid4())
-    keys = new_key_pair()
-    token, recovery_code = new_token(), new_recovery_code()
+    user_id, keys = str(uuid.uuid4()), new_key_pair()
+    token, recovery_code = new_secret("sk"), new_recovery_code()
     account = Account(
         id=user_id,
         handle=name,
@@ -202,22 +176,21 @@ def check_application(
         created_at=now,
         updated_at=now,
     )
-    secrets = queries.Secrets(
+    stored = queries.Secrets(
         recovery_hash=hash_secret(recovery_code),
         private_key=sealer.seal(PRIVATE_KEY, user_id, keys.private),
     )
-    invite_hash = (hash_invite_code(invite_code.strip()) or "") if invite_code else None
-    credential = token_of(user_id, FIRST, now)
-    return Application(account, secrets, credential, token, recovery_code, invite_hash)
+    first = Credential(credentials.new_id(), "token", user_id, now, label=FIRST)
+    return Application(Registered(account, token, recovery_code, first.id), stored, first)
 
 
 async def insert_account(tx: Tx, application: Application) -> None:
     """Store an account and its first token, unless its handle is taken."""
-    account = application.account
+    account, token = application.registered.account, application.registered.token
     if not await queries.claim_handle(tx, account.handle, account.id, account.created_at):
         raise e.HandleTaken
-    await queries.insert_user(tx, account, application.secrets)
-    await credentials.insert(tx, application.credential, hash_secret(application.token))
+    await queries.insert_user(tx, account, application.stored)
+    await credentials.insert(tx, application.credential, hash_secret(token))
 
 
 async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:

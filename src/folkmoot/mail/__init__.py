@@ -5,9 +5,8 @@ stored once, encrypted; each side has a *copy* of it, which is read, unread or d
 Messages have one order, their *sequence*, and lists are read in it from the newest, a *page* at a
 time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that is
 only stored. A sender may give a message an *idempotency key*, so that it is not sent twice.
-`mail.py` is what others use: each action there is one unit of the store, made by the `MailSender`,
-the `MailReader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older
-than the hub keeps.
+`mail.py` is what others use: each action there is one unit of the store, over the statements in
+`queries*.py`. `Retention` removes what is older than the hub keeps.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from folkmoot.mail.model import (
     Priority,
     Sent,
     State,
-    StateChange,
     Thread,
     ThreadPage,
 )
@@ -37,14 +35,14 @@ from folkmoot.mail.model import (
 if TYPE_CHECKING:
     from folkmoot.mail.limits import MAX_BODY_CHARACTERS
     from folkmoot.mail.mail import Mail
-    from folkmoot.mail.removal import Retention
+    from folkmoot.mail.retention import Retention
     from folkmoot.mail.waiting import is_notable, is_urgent, subject_of_mailbox
 else:
     __getattr__ = loading(
         __name__,
         {
             "mail": "MAX_BODY_CHARACTERS Mail",
-            "removal": "Retention",
+            "retention": "Retention",
             "waiting": "is_notable is_urgent subject_of_mailbox",
         },
     )

@@ -41,13 +41,6 @@ PrivateKeys: TypeAlias = Callable[[Tx, str], Awaitable[bytes]]
 """Opens, within a unit, the private key of the account with an id."""
 
 
-class EncryptedBody(NamedTuple):
-    """A body in its box, both parts in base64."""
-
-    ciphertext: str
-    nonce: str
-
-
 class SharedKeys:
     """The shared keys of pairs; those that are kept are bounded, the least used go first."""
 
@@ -80,11 +73,11 @@ class SharedKeys:
         return len(self._kept)
 
 
-def close_box(key: bytes, body: str) -> EncryptedBody:
-    """Encrypt a body under a fresh nonce."""
+def close_box(key: bytes, body: str) -> tuple[str, str]:
+    """Encrypt a body under a fresh nonce; the box and the nonce, both in base64."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     ciphertext = crypto_box_easy_afternm(body.encode(), nonce, key)
-    return EncryptedBody(as_base64(ciphertext), as_base64(nonce))
+    return as_base64(ciphertext), as_base64(nonce)
 
 
 def open_box(key: bytes, ciphertext: str, nonce: str) -> str:

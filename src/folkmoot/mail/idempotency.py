@@ -16,7 +16,8 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail import queries
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS, MAX_IDEMPOTENCY_KEY
-from folkmoot.mail.model import Content, Sent
+from folkmoot.mail.model import Sent
+from folkmoot.mail.sending import OutgoingMessage
 
 FIELD = "idempotency_key"
 PURPOSE = "sent_key"
@@ -47,23 +48,22 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(RememberedAnswer).decode
 
 
-def check_attempt(sender: Account, key: str, target: str, content: Content, now: int) -> Attempt:
-    """The attempt to send `content` to `target` under a key.
+def check_attempt(
+    sender: Account, key: str | None, target: str, letter: OutgoingMessage
+) -> Attempt | None:
+    """The attempt to send a letter to `target` under a key, if there is one.
 
     A box differs each time a client makes it, so of content that is encrypted by the client only
     the target is compared.
     """
+    if key is None:
+        return None
     if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY:
         raise e.ArgumentInvalid(
             f"{FIELD} must have 1 to {MAX_IDEMPOTENCY_KEY} characters.", field=FIELD
         )
-    body = content if isinstance(content, str) else None
-    return Attempt(
-        user_id=sender.id,
-        key_hash=digest([sender.id, key]),
-        fingerprint=digest([target, body]),
-        now=now,
-    )
+    body = letter.content if isinstance(letter.content, str) else None
+    return Attempt(sender.id, digest([sender.id, key]), digest([target, body]), letter.now)
 
 
 def digest(parts: list[str | None]) -> str:

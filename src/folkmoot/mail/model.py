@@ -122,10 +122,3 @@ class Digest(Struct, frozen=True):
     urgent_count: int
     more_senders: int | UnsetType = UNSET
     """How many senders are left out of a list that was cut."""
-
-
-class StateChange(Struct, frozen=True, gc=False):
-    """A thread and its new state for the member who changed it."""
-
-    thread_id: str
-    state: State

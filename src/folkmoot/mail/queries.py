@@ -10,6 +10,7 @@ from folkmoot.core.ports import SqlStatement, SqlValue, Tx
 from folkmoot.mail.limits import MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
 from folkmoot.quotas import ADD_MAIL
+from folkmoot.rows import many, one
 
 T = TypeVar("T")
 
@@ -111,17 +112,11 @@ UPDATE_MEMBERS = (
 )
 
 
-class StoredLetter(NamedTuple):
-    """What the storing of a message found out: each member's state, and what the sender uses."""
-
-    states: dict[str, State]
-    used: int
-
-
-async def insert_message(tx: Tx, message: StoredMessage, size: int) -> StoredLetter:
+async def insert_message(tx: Tx, message: StoredMessage, size: int) -> tuple[dict[str, State], int]:
     """Store a message of a size and both sides' copies, the recipient's unread.
 
-    A new message returns an archived thread to active, and a deleted one to whoever deleted it.
+    A new message returns an archived thread to active, and a deleted one to whoever deleted it. The
+    answer is each member's state, and the bytes of all that the sender sent.
     """
     seq, thread_id, at = message.seq, message.thread_id, message.created_at
     copy = (seq, at, thread_id, int(message.priority == "urgent"))
@@ -131,16 +126,13 @@ async def insert_message(tx: Tx, message: StoredMessage, size: int) -> StoredLet
         SqlStatement(UPDATE_MEMBERS, (seq, at, message.to_id, thread_id)),
         SqlStatement(ADD_MAIL, (message.from_id, size)),
     )
-    return StoredLetter(dict(members), int(shares[0][0]))
+    return dict(members), int(shares[0][0])
 
 
 async def find_sent_key(tx: Tx, user_id: str, key_hash: str, since: int) -> str | None:
     """What was answered, sealed, when someone sent a message under this key after a second."""
-    row = await tx.fetch_one(
-        "SELECT answer FROM sent_keys WHERE user_id = ? AND key_hash = ? AND created_at > ?",
-        (user_id, key_hash, since),
-    )
-    return None if row is None else str(row[0])
+    sql = "SELECT answer FROM sent_keys WHERE user_id = ? AND key_hash = ? AND created_at > ?"
+    return await one(tx, str, sql, (user_id, key_hash, since))
 
 
 async def put_sent_key(
@@ -168,12 +160,13 @@ async def forget_sent_keys(tx: Tx, until: int) -> None:
 
 async def find_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember | None:
     """One member's side of a thread, even if deleted."""
-    row = await tx.fetch_one(
+    return await one(
+        tx,
+        ThreadMember,
         "SELECT thread_id, other_id, state, unread, last_seq, hidden_seq FROM members "
         "WHERE thread_id = ? AND user_id = ?",
         (thread_id, user_id),
     )
-    return None if row is None else ThreadMember(*row)
 
 
 async def access_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember:
@@ -194,25 +187,21 @@ async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Th
     member = await find_member(tx, user_id, row[1])
     if member is None:
         raise e.AccessDenied
-    if not await has_copy(tx, user_id, row[0]):
+    copy = "SELECT 1 FROM copies WHERE user_id = ? AND seq = ?"
+    if not await tx.fetch_one(copy, (user_id, row[0])):
         raise e.MessageNotFound
     return row[0], member
 
 
 async def ids_beginning(tx: Tx, user_id: str, start: str) -> list[str]:
     """At most two messages of a user whose ids begin with this text."""
-    rows = await tx.fetch(
+    return await many(
+        tx,
+        str,
         "SELECT x.id FROM messages x CROSS JOIN copies c WHERE c.seq = x.seq AND c.user_id = ? "
         "AND x.id >= ? AND x.id < ? LIMIT 2",
         (user_id, start, f"{start}g"),
     )
-    return [str(row[0]) for row in rows]
-
-
-async def has_copy(tx: Tx, user_id: str, seq: int) -> bool:
-    """Whether someone has a copy of a message."""
-    row = await tx.fetch_one("SELECT 1 FROM copies WHERE user_id = ? AND seq = ?", (user_id, seq))
-    return row is not None
 
 
 async def set_state(tx: Tx, user_id: str, thread_id: str, state: State) -> bool:
@@ -260,11 +249,8 @@ async def _count_read(tx: Tx, user_id: str, thread_id: str, count: int, now: int
 async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[int]:
     """The sequence numbers of those messages that are in a thread."""
     marks = ", ".join("?" * len(filled(message_ids)))
-    rows = await tx.fetch(
-        f"SELECT seq FROM messages WHERE id IN ({marks}) AND thread_id = ?",  # noqa: S608
-        (*filled(message_ids), thread_id),
-    )
-    return [row[0] for row in rows]
+    sql = f"SELECT seq FROM messages WHERE id IN ({marks}) AND thread_id = ?"  # noqa: S608
+    return await many(tx, int, sql, (*filled(message_ids), thread_id))
 
 
 async def mark_thread(tx: Tx, user_id: str, thread_id: str, now: int) -> int:

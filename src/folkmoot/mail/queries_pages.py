@@ -15,6 +15,7 @@ from typing import NamedTuple
 from folkmoot.core.ports import Row, Tx
 from folkmoot.mail.limits import MAX_DIGEST_SENDERS
 from folkmoot.mail.model import Mode, Priority, State
+from folkmoot.rows import many, one
 
 LAST_SECOND = 2**62
 """Later than any message."""
@@ -139,18 +140,18 @@ async def threads_before(
 
 
 async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
-    row = await tx.fetch_one(ONE_THREAD, (user_id, thread_id))
-    return None if row is None else ThreadRow(*row)
+    return await one(tx, ThreadRow, ONE_THREAD, (user_id, thread_id))
 
 
 async def box_within(tx: Tx, seq: int, most: int) -> str | None:
     """The box of a message unless it has more bytes than this; then it is not even read."""
-    row = await tx.fetch_one(
+    return await one(
+        tx,
+        str,
         "SELECT ciphertext FROM messages "
         "WHERE seq = ? AND CAST(octet_length(ciphertext) AS BIGINT) <= ?",
         (seq, most),
     )
-    return None if row is None else str(row[0])
 
 
 class Unread(NamedTuple):
@@ -169,33 +170,26 @@ async def count_unread(tx: Tx, user_id: str) -> Unread:
         "FROM members WHERE user_id = ? AND unread > 0",
         (user_id,),
     )
-    return Unread(0, 0, 0) if row is None else Unread(*map(int, row))
+    return Unread(*map(int, row or (0, 0, 0)))
 
 
 async def count_urgent(tx: Tx, user_id: str) -> int:
     """How many unread messages are urgent; the index holds nothing else."""
-    row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM copies WHERE user_id = ? AND unread = 1 AND urgent = 1", (user_id,)
-    )
-    return 0 if row is None else int(row[0])
+    sql = "SELECT COUNT(*) FROM copies WHERE user_id = ? AND unread = 1 AND urgent = 1"
+    return await one(tx, int, sql, (user_id,)) or 0
+
+
+SENDERS = (
+    "FROM members m CROSS JOIN users u WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0"
+)
 
 
 async def recent_senders(tx: Tx, user_id: str) -> list[str]:
     """The handles of those whose messages are unread, the last active first."""
-    rows = await tx.fetch(
-        "SELECT u.handle FROM members m CROSS JOIN users u "
-        "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0 "
-        "ORDER BY m.last_seq DESC LIMIT ?",
-        (user_id, MAX_DIGEST_SENDERS),
-    )
-    return [str(row[0]) for row in rows]
+    sql = f"SELECT u.handle {SENDERS} ORDER BY m.last_seq DESC LIMIT ?"
+    return await many(tx, str, sql, (user_id, MAX_DIGEST_SENDERS))
 
 
 async def count_senders(tx: Tx, user_id: str) -> int:
     """The number of senders of unread mail, as `recent_senders` lists them."""
-    row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM members m CROSS JOIN users u "
-        "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0",
-        (user_id,),
-    )
-    return 0 if row is None else int(row[0])
+    return await one(tx, int, f"SELECT COUNT(*) {SENDERS}", (user_id,)) or 0

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.core.ports import Row, SqlValue, Tx
 from folkmoot.mail.queries import LIST_SIZES, filled
 from folkmoot.quotas import MAIL_SIZE, fitting_mail, keep_mail, subtract_mail
+from folkmoot.rows import many, one
 
 LAST_SEQ: Final = (
     "(SELECT MAX(c.seq) FROM copies c "
     "WHERE c.user_id = members.user_id AND c.thread_id = members.thread_id)"
 )
-
-
-class Side(NamedTuple):
-    """One member's side of a thread, with the other member."""
-
-    thread_id: str
-    other_id: str
 
 
 class StoredThread(NamedTuple):
@@ -29,19 +23,10 @@ class StoredThread(NamedTuple):
     created_at: int
 
 
-class OldMessage(NamedTuple):
-    """Where a message is."""
-
-    seq: int
-    thread_id: str
-
-
 async def read_thread(tx: Tx, thread_id: str) -> StoredThread | None:
     """What is stored of a thread."""
-    row = await tx.fetch_one(
-        "SELECT subject, created_by, created_at FROM threads WHERE id = ?", (thread_id,)
-    )
-    return None if row is None else StoredThread(*row)
+    sql = "SELECT subject, created_by, created_at FROM threads WHERE id = ?"
+    return await one(tx, StoredThread, sql, (thread_id,))
 
 
 async def set_subject(tx: Tx, thread_id: str, subject: str) -> None:
@@ -187,23 +172,19 @@ async def recount_unread(tx: Tx, user_id: str, thread_id: str) -> None:
     )
 
 
-async def sides_of(tx: Tx, user_id: str) -> list[Side]:
-    """Every thread someone is or was on one side of."""
-    rows = await tx.fetch("SELECT thread_id, other_id FROM members WHERE user_id = ?", (user_id,))
-    return [Side(*row) for row in rows]
+async def sides_of(tx: Tx, user_id: str) -> list[Row]:
+    """Every thread someone is or was on one side of: its id, and that of the other member."""
+    return await tx.fetch("SELECT thread_id, other_id FROM members WHERE user_id = ?", (user_id,))
 
 
-async def oldest_messages(tx: Tx, before: int, limit: int) -> list[OldMessage]:
-    """The messages that were sent before a second, the oldest first."""
-    rows = await tx.fetch(
+async def oldest_messages(tx: Tx, before: int, limit: int) -> list[Row]:
+    """The places and threads of messages that were sent before a second, the oldest first."""
+    return await tx.fetch(
         "SELECT seq, thread_id FROM messages WHERE created_at < ? ORDER BY created_at LIMIT ?",
         (before, limit),
     )
-    return [OldMessage(*row) for row in rows]
 
 
 async def owners_of(tx: Tx, seq: int) -> list[str]:
     """Who has a copy of a message."""
-    return [
-        str(row[0]) for row in await tx.fetch("SELECT user_id FROM copies WHERE seq = ?", (seq,))
-    ]
+    return await many(tx, str, "SELECT user_id FROM copies WHERE seq = ?", (seq,))

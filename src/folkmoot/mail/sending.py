@@ -8,29 +8,22 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 from secrets import token_hex
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
-from folkmoot.accounts import Account, check_public_key
+from folkmoot.accounts import check_public_key
 from folkmoot.core import errors as e
 from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
-from folkmoot.mail import queries
-from folkmoot.mail.encryption import SharedKeys, Subject, Subjects, close_box, subject_of
-from folkmoot.mail.limits import MAX_CLOCK_SKEW
 from folkmoot.mail.model import (
-    E2E,
     NONCE_BYTES,
     PRIORITIES,
-    SERVER_ASSISTED,
     Content,
     EncryptedPayload,
-    Mode,
     Priority,
 )
 from folkmoot.mail.queries import StoredMessage
-from folkmoot.quotas import MAIL_BYTES, Quotas
 
 TAG_BYTES = 16
 LONGEST_CHARACTER = 4
@@ -49,16 +42,6 @@ class OutgoingMessage(Struct, frozen=True, gc=False):
     priority: Priority
     reply_to: str | None
     now: int
-
-
-class Enclosed(NamedTuple):
-    """The part of a stored message that is encrypted, with the keys of both sides to open it."""
-
-    mode: Mode
-    ciphertext: str
-    nonce: str
-    sender_key: str
-    recipient_key: str
 
 
 class DeliveredMessage(Struct, frozen=True, gc=False):
@@ -88,88 +71,6 @@ def new_id() -> str:
     digits = token_hex(16)
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-def pair_of(one: str, other: str) -> str:
-    """The same text for both directions between two people."""
-    return ":".join(sorted((one, other)))
-
-
-class MailSender(Struct, eq=False):
-    """Stores messages; everything here runs within a unit."""
-
-    keys: SharedKeys
-    subjects: Subjects
-    quotas: Quotas
-
-    async def store(
-        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
-    ) -> DeliveredMessage:
-        """Store a letter as `deliver` does, unless the sender or the hub has too much already."""
-        stored = await self.deliver(tx, sender, recipient, letter)
-        quotas, limits = self.quotas, self.quotas.limits
-        quotas.check("mail_bytes_per_account", stored.used, limits.mail_bytes_per_account)
-        quotas.check("mail_bytes", quotas.mail_used + stored.size, limits.mail_bytes)
-        return stored
-
-    async def deliver(
-        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
-    ) -> DeliveredMessage:
-        """Store a letter with a copy for each side. The cost does not depend on what is stored."""
-        seq, thread_id, now = await self._place(tx, sender, recipient, letter)
-        if letter.reply_to is not None:
-            await check_reply_to(tx, sender, thread_id, letter.reply_to)
-        message = StoredMessage(
-            seq,
-            letter.id,
-            thread_id,
-            sender.id,
-            recipient.id,
-            letter.reply_to,
-            letter.priority,
-            *await self._enclose(tx, sender, recipient, letter.content),
-            now,
-        )
-        size = MAIL_BYTES + len(message.ciphertext)
-        stored = await queries.insert_message(tx, message, size)
-        muted = stored.states.get(recipient.id) == "muted"
-        return DeliveredMessage(message, muted, size, stored.used)
-
-    async def _place(
-        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
-    ) -> tuple[int, str, int]:
-        """The place of a message, its thread, which begins with the first message, and its time."""
-        pair = pair_of(sender.id, recipient.id)
-        while True:
-            thread = await queries.touch_thread(tx, pair, letter.now, letter.now + MAX_CLOCK_SKEW)
-            if thread is not None:
-                thread_id, now, seq = thread
-                return seq, thread_id, now
-            # Taken before the thread is there, so what comes later has a later place.
-            thread_id, seq = new_id(), await tx.next_sequence(queries.PLACES)
-            subject = Subject(seq, subject_of(letter.content))
-            sealed = self.subjects.seal(thread_id, subject)
-            if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, letter.now):
-                await queries.insert_members(tx, thread_id, sender.id, recipient.id, letter.now)
-                return seq, thread_id, letter.now
-
-    async def _enclose(
-        self, tx: Tx, sender: Account, recipient: Account, content: Content
-    ) -> Enclosed:
-        if not isinstance(content, str):
-            return Enclosed(E2E, content.ciphertext, content.nonce, content.sender_public_key, "")
-        boxed = close_box(await self.keys.of(tx, sender, recipient.public_key), content)
-        return Enclosed(SERVER_ASSISTED, *boxed, sender.public_key, recipient.public_key)
-
-
-async def check_reply_to(tx: Tx, sender: Account, thread_id: str, message_id: str) -> None:
-    """Refuse a reference to anything but a message of this thread that the sender has."""
-    try:
-        _, member = await queries.access_message(tx, sender.id, message_id)
-    except e.ToolError:
-        raise e.MessageNotFound from None
-    if member.thread_id != thread_id:
-        raise e.MessageNotFound
 
 
 def publish_message(tx: Tx, stored: DeliveredMessage) -> None:

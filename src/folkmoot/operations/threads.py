@@ -178,6 +178,12 @@ def state(verb: str) -> Declaring:
     )
 
 
+async def put_into(call: Call, thread_id: str, done: State, *, undo: bool) -> ThreadState:
+    to: State = "active" if undo else done
+    await call.services.mail.set_state(call.account, thread_id, to)
+    return ThreadState(thread_id, to, f"Thread {'un' * undo}{done}.")
+
+
 @state("archive")
 async def archive(
     call: Call,
@@ -186,8 +192,7 @@ async def archive(
     undo: Annotated[bool, "If true, unarchive (restore to active). Default false."] = False,
 ) -> ThreadState:
     """Archive or unarchive a thread."""
-    changed = await call.services.mail.archive(call.account, thread_id, undo=undo)
-    return ThreadState(changed.thread_id, changed.state, f"Thread {'un' * undo}archived.")
+    return await put_into(call, thread_id, "archived", undo=undo)
 
 
 @state("star")
@@ -198,8 +203,7 @@ async def star(
     undo: Annotated[bool, "If true, unstar (restore to active). Default false."] = False,
 ) -> ThreadState:
     """Star or unstar a thread."""
-    changed = await call.services.mail.star(call.account, thread_id, undo=undo)
-    return ThreadState(changed.thread_id, changed.state, f"Thread {'un' * undo}starred.")
+    return await put_into(call, thread_id, "starred", undo=undo)
 
 
 @state("mute")
@@ -210,5 +214,4 @@ async def mute(
     undo: Annotated[bool, "If true, unmute (restore to active). Default false."] = False,
 ) -> ThreadState:
     """Mute or unmute a thread. Muted threads do not generate notifications."""
-    changed = await call.services.mail.mute(call.account, thread_id, undo=undo)
-    return ThreadState(changed.thread_id, changed.state, f"Thread {'un' * undo}muted.")
+    return await put_into(call, thread_id, "muted", undo=undo)

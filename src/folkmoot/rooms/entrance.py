@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from folkmoot.accounts.credentials import ACCESS_INVALID, OF_APPS, hash_bearer
+from folkmoot.accounts.credentials import ACCESS_INVALID, BEARER, OF_APPS, hash_of
 from folkmoot.core import errors as e
 from folkmoot.rooms import invitations, queries_guests
 from folkmoot.rooms.access import SIGNED_OUT, guest_visitor, role_in, visitor_behind
@@ -34,7 +34,7 @@ class RoomEntrance(Listing):
 
     async def authenticate(self, token: str) -> Visitor:
         """Whose token this is: an account's, an app's, or a guest's credential."""
-        token_hash = hash_bearer(token)
+        token_hash = hash_of(BEARER, token)
         if token_hash is not None:
             identity = await self._accounts.authentication.by_hash(token_hash)
             if identity is not None and identity.account is not None:

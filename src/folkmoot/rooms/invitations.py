@@ -141,17 +141,7 @@ async def do_exchange(
         guest = await queries_guests.exchange(tx, room_id, invitation_hash, now, read_seq)
     if guest is None:
         raise e.InvitationInvalid(VOID)
-    credential = Credential(
-        id=queries_credentials.new_id(),
-        kind="guest",
-        account_id=None,
-        guest_id=guest.id,
-        parent_id=None,
-        label="",
-        created_at=now,
-        used_at=None,
-        expires_at=None,
-    )
+    credential = Credential(queries_credentials.new_id(), "guest", None, now, guest_id=guest.id)
     await queries_credentials.insert(tx, credential, credential_hash)
     return guest, credential.id
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from folkmoot.accounts.credentials import ACCESS_INVALID, OF_APPS, hash_bearer, hash_grant
+from folkmoot.accounts.credentials import ACCESS_INVALID, BEARER, OF_APPS, hash_grant
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.policy import NOBODY
@@ -178,7 +178,7 @@ def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownTo
         query,
         hash_shown(token),
         is_own=token.startswith(OWN_BEGINS),
-        is_bearer=hash_bearer(token) is not None,
+        is_bearer=BEARER.fullmatch(token) is not None,
         is_apps=token.startswith(OF_APPS),
     )
     if peer is not None and not head.twice:
