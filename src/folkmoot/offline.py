@@ -11,12 +11,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
 from folkmoot.accounts import Accounts
 from folkmoot.bus import MemoryBus
+from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.export import Exporter
 from folkmoot.gateway.grants import Granting, GrantViews
@@ -26,7 +29,8 @@ from folkmoot.mail import Mail
 from folkmoot.operations import Services
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.rotation import KeyRing
-from folkmoot.storage import hub_clock, open_master_key, open_store
+from folkmoot.settings.editing import edit
+from folkmoot.storage import IS_HANDLE, handles_among, hub_clock, open_master_key, open_store
 from folkmoot.store import copy_database
 from folkmoot.transports.listen import base_url
 from folkmoot.transports.operator_socket import AsOperator, operator_app
@@ -36,8 +40,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from folkmoot.core.ports import Backup
+    from folkmoot.gateway.trial import TestReport
     from folkmoot.operations import Operation
-    from folkmoot.settings import Loaded
+    from folkmoot.settings import BackendSpec, Loaded
 
 
 class StoppedDatabase(Struct, eq=False):
@@ -72,6 +77,43 @@ class StoppedDatabase(Struct, eq=False):
             stop.set()
 
 
+class StoppedSettings(Entity):
+    """The settings file of a hub that does not run."""
+
+    loaded: Loaded
+
+    async def reload(self) -> Struct:
+        """There is nobody who goes by the settings."""
+        raise e.HubNotRunning("No hub is running.")
+
+    async def edit(self, change: Callable[[str], str], *, pretend: bool = False) -> None:
+        """Change the file as long as a hub would start with it."""
+        changed = await asyncio.to_thread(edit, self.loaded, change, pretend=True)
+        new = changed.gateway.backends.keys() - self.loaded.gateway.backends.keys()
+        namespaces = [changed.gateway.backends[name].namespace for name in new]
+        if taken := await asyncio.to_thread(handles_among, changed.settings, namespaces):
+            raise e.SettingsUnwritable(IS_HANDLE.format(", ".join(taken)))
+        if not pretend:
+            self.loaded = await asyncio.to_thread(edit, self.loaded, change)
+
+
+class StoppedServers(Struct, frozen=True):
+    """The servers of a hub that does not run: each can be reached once."""
+
+    loaded: Loaded
+
+    async def test(self, spec: BackendSpec, progress: Callable[[str], None]) -> TestReport:
+        """Connect once to a server, configured or not."""
+        # Half a second to import, which other operations need not wait for.
+        from folkmoot.gateway.trial import FirstSight
+        from folkmoot.relay.hub_gateway import secret_files
+        from folkmoot.relay.upstream.fleet import Fleet
+
+        loaded, unseen = self.loaded, cast("Any", FirstSight())
+        hidden = (*secret_files(loaded.settings, loaded.gateway), *loaded.files)
+        return await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec, progress)
+
+
 @asynccontextmanager
 async def assembled(loaded: Loaded, row: Operation) -> AsyncIterator[ASGIApp]:
     """The application with one operation, while entered; a database must be there."""
@@ -82,7 +124,13 @@ async def assembled(loaded: Loaded, row: Operation) -> AsyncIterator[ASGIApp]:
         found = load_master_key(paths.master_key, given=given, database_exists=True)
         return KeyInUse(found.id, KEY_VARIABLE if given else str(paths.master_key))
 
-    services = Services(offline=True, key=key, backups=StoppedDatabase(paths.database))
+    services = Services(
+        offline=True,
+        key=key,
+        backups=StoppedDatabase(paths.database),
+        fleet=cast("Any", StoppedServers(loaded)),
+        reloading=StoppedSettings(loaded),
+    )
     async with AsyncExitStack() as stack:
         if not services.has(row):
             services = await opened(loaded, paths, stack)

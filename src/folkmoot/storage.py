@@ -6,7 +6,8 @@ import asyncio
 import logging
 import secrets
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 from folkmoot import __version__
 from folkmoot.clock import ServerClock, SystemClock
 from folkmoot.core import errors as e
+from folkmoot.datafolder import Paths
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import SqliteStore, inspect_database, look_up
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, RoomOwners, Unit
-    from folkmoot.datafolder import Paths
+    from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, RoomOwners, Tx, Unit
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
 
@@ -30,8 +31,13 @@ T = TypeVar("T")
 logger = logging.getLogger("folkmoot.storage")
 
 MAX_DIFFERING = 20
+TAKEN = "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) AND handle = ?"
 MACHINE_ID = Path("/etc/machine-id")
 """Tells machines apart, where there is one."""
+IS_HANDLE = (
+    "A server cannot be called {}: it is someone's handle, or was until recently. Choose another "
+    "namespace."
+)
 MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postgres]'"
 
 
@@ -137,6 +143,18 @@ def ask_once(settings: Settings, paths: Paths, query: Unit[T]) -> T | None:
     from folkmoot.store.postgres import ask_server
 
     return asyncio.run(ask_server(settings.store.url, query))
+
+
+def handles_among(settings: Settings, names: Collection[str]) -> list[str]:
+    """Which of these names are handles of people, or were until recently."""
+    paths = Paths(settings.data_folder)
+    return (ask_once(settings, paths, lambda tx: handles_in(tx, names)) or []) if names else []
+
+
+async def handles_in(tx: Tx, names: Collection[str]) -> list[str]:
+    """The same, in a unit."""
+    now = int(time.time())
+    return [name for name in sorted(names) if await tx.fetch_one(TAKEN, (now, name))]
 
 
 def list_nodes(settings: Settings) -> list[ListedNode]:

@@ -81,10 +81,12 @@ export type AddRule = {
 };
 
 export type AddServer = {
-  text: string;
+  text?: string | null;
   name?: string | null;
+  table?: object | null;
   everyone?: boolean | null;
   per_user?: boolean | null;
+  tested?: boolean | null;
 };
 
 export type AddedPerson = {
@@ -97,7 +99,7 @@ export type AddedPerson = {
 export type AddedServer = {
   namespace: string;
   file: string;
-  tried: Tried;
+  tried: Tried | null;
   notes: Array<string>;
 };
 
@@ -1460,6 +1462,7 @@ export type TapeTimeline = {
 export type TestServer = {
   text?: string | null;
   name?: string | null;
+  table?: object | null;
 };
 
 export type TestedServer = {

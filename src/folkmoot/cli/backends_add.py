@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.backends_show import counted, hub_of, offers, views_of
+from folkmoot.cli.backends_show import counted, offers, views_of
 from folkmoot.cli.backends_test import (
     EnvOption,
     NameArgument,
     NamespaceOption,
     UrlOption,
-    checked_spec,
-    find_spec,
     show_tried,
-    try_backend,
-    variables,
+    table_of,
 )
 from folkmoot.cli.limits import REACH_SECONDS
-from folkmoot.cli.operator import SocketHub
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -33,21 +30,19 @@ from folkmoot.cli.options import (
     command_behind,
     flag,
     option,
-    settings_from,
-    written_headers,
 )
 from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.cli.show import word
 from folkmoot.core import errors as e
 from folkmoot.relay.upstream.model import BackendView
-from folkmoot.settings import BackendSpec, Loaded
-from folkmoot.settings.editing import edit, is_in_file, same_file, with_backend, without_backend
 from folkmoot.settings.files import FileUnreadable
 
 if TYPE_CHECKING:
-    from folkmoot.gateway.trial import Tried
+    pass
 
 LOOK_SECONDS = 0.1
+NAMESPACE = re.compile(r'add namespace = "(\w+)"')
+"""What is said of a name that is no namespace, for settings files."""
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -108,7 +103,7 @@ def add(
         "lenient": lenient,
     }  # fmt: skip
     common = {name: True for name, wanted in flags.items() if wanted}
-    loaded = settings_from(config, runs=True, data=data)
+    hub = OperatedHub(config, data, starts=True)
     if source is not None:
         if url or command or namespace or env or header or oauth:
             raise typer.BadParameter(
@@ -118,16 +113,14 @@ def add(
     else:
         if len(names or []) != 1 or bool(url) is bool(command):
             raise typer.BadParameter("give one NAME, and either --url URL or a command after --")
-        table = {
-            **({"namespace": namespace} if namespace else {}),
-            **({"url": url} if url else {"command": list(command)}),
-            **common,
-            **({"auth": "oauth"} if oauth else {}),
-            **({"env": variables(env)} if env else {}),
-            **({"headers": written_headers(header)} if header else {}),
-        }
-        tables = {(names or [""])[0]: table}
-    put(loaded, tables, tested=not no_test)
+        own = {**({"namespace": namespace} if namespace else {}), **common}
+        signing = {"auth": "oauth"} if oauth else {}
+        tables = {(names or [""])[0]: table_of(url, command, env, header, **own, **signing)}
+    if not tables:
+        say("Nothing to add.", err=True)
+    added = [put(hub, name, table, tested=not no_test) for name, table in tables.items()]
+    if not all(added):
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def imported(
@@ -165,92 +158,36 @@ def imported(
     return tables
 
 
-def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -> None:
-    """Test servers, write their tables, and see whether a running hub reaches them."""
-    specs: list[BackendSpec] = []
-    for name, table in tables.items():
-        refuse_present(loaded, name)
-        spec, notes = checked_spec(name, table)
-        for note in notes:
-            complain(f"{note}.", kind="warning")
-        specs.append(spec)
-    if not specs:
-        say("Nothing to add.", err=True)
-        return
-
-    def change(text: str) -> str:
-        for name, table in tables.items():
-            text = with_backend(text, name, table)
-        return text
-
-    # Before anything is reached: what cannot be written need not be tried.
-    edit(loaded, change, pretend=True)
-    refuse_handles(loaded, [spec.namespace for spec in specs])
-    reached = (show_trial(try_backend(spec, loaded)) for spec in specs if spec.enabled)
-    if tested and not all(reached):
-        say("Nothing was written. --no-test adds it anyway.", err=True)
-        raise typer.Exit(ExitCode.FAILED)
-    edit(loaded, change)
-    told = ", ".join(spec.namespace for spec in specs)
-    say(f"Added {told} to {loaded.place}.")
-    for closed in (spec.namespace for spec in specs if not spec.everyone):
-        say(f"No one can use {closed} yet. To allow someone: folkmoot grant HANDLE {closed}")
-    if follow(loaded, specs) is None:
-        say("No hub is running. It will be available at the next start.")
-
-
-def refuse_present(loaded: Loaded, name: str) -> None:
-    """Refuse a name that a backend has already, unless it is imported: a table takes its place."""
-    for spec in loaded.gateway.backends.values():
-        if name in (spec.name, spec.namespace):
-            where = loaded.gateway_origins[f"backends.{spec.name}"]
-            if name == spec.name and not is_in_file(loaded, f"backends.{spec.name}"):
-                continue
-            raise e.SettingsUnwritable(f"A backend {word(name)} already exists, at {where}.")
-
-
-def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
-    """Refuse a namespace that is also someone's handle; a hub would not load such settings."""
-    from folkmoot.cli.doctor import handles_among
-
-    # A database that cannot be asked is no reason; `doctor` says what is wrong with it.
-    taken: list[str] = []
-    with suppress(e.FolkmootError):
-        taken = handles_among(loaded.settings, namespaces)
-    if taken:
-        told = ", ".join(taken)
-        raise e.SettingsUnwritable(
-            f"A backend cannot be called {told}: it is someone's handle, or was until "
-            "recently. Choose another namespace with --namespace."
-        )
-
-
-def show_trial(tried: Tried) -> bool:
-    """Say what came of a test, and whether it went well."""
-    show_tried(tried)
-    return tried.ok
-
-
-def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
-    """Have a running hub take up what was written, and say whether each server came up.
-
-    Answers whether it did take it up; None when no hub is running.
-    """
-    hub = hub_of(loaded)
+def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> bool:
+    """Add one server, and say what came of it; whether it was added."""
     try:
-        done = hub.reload_settings()
-    except e.HubNotRunning:
-        return None
-    except e.FolkmootError as error:
-        complain(f"The running hub did not load it: {error.message}", kind="warning")
+        added = hub.add_server(name=name, table=table, tested=tested)
+    except e.CommandInvalid as error:
+        advice = NAMESPACE.sub(r"give it one with --namespace \1", error.message)
+        complain(advice if name in advice else f"{word(name)}: {advice}")
+        if tested:
+            say("--no-test adds a server that cannot be reached.", err=True)
         return False
-    if loaded.place is None or not same_file(done.file, loaded.place):
-        read = done.file or "no settings file"
-        complain(f"The running hub reads {read}, not {loaded.place}.", kind="warning")
-        return False
-    patience = max((spec.connect_seconds for spec in specs), default=0) + REACH_SECONDS
-    views = wait_until_reached(hub, {spec.namespace for spec in specs if spec.enabled}, patience)
-    for view in views:
+    for note in added.notes:
+        complain(f"{note}.", kind="warning")
+    if added.tried is not None:
+        show_tried(added.tried)
+    say(f"Added {added.namespace} to {added.file}.")
+    if not table.get("everyone"):
+        say(
+            f"No one can use {added.namespace} yet. To allow someone: folkmoot grant HANDLE "
+            f"{added.namespace}"
+        )
+    if hub.runs:
+        follow(hub, added.namespace)
+    else:
+        say("No hub is running. It will be available at the next start.")
+    return True
+
+
+def follow(hub: OperatedHub, namespace: str) -> None:
+    """Say whether a running hub reached what was added."""
+    for view in wait_until_reached(hub, namespace):
         if view.state == "up":
             say(f"{view.namespace} is up: {', '.join(offers(view))}.")
             if view.held:
@@ -260,17 +197,16 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
                 )
         elif view.state == "sign_in":
             say(f"Sign in to it: folkmoot backends sign-in {view.namespace}")
-        else:
+        elif view.state != "off":
             why = f": {word(view.why)}" if view.why else ""
             complain(f"{view.namespace} is {view.state}{why}", kind="warning")
-    return True
 
 
-def wait_until_reached(hub: SocketHub, wanted: set[str], seconds: float) -> list[BackendView]:
-    """How these backends are, once each was reached or could not be, or the time is over."""
-    ends = time.monotonic() + seconds
+def wait_until_reached(hub: OperatedHub, namespace: str) -> list[BackendView]:
+    """How a server is, once it was reached or could not be, or the time is over."""
+    ends = time.monotonic() + REACH_SECONDS
     while True:
-        views = [view for view in views_of(hub) if view.namespace in wanted]
+        views = [view for view in views_of(hub) if view.namespace == namespace]
         if all(map(known, views)) or time.monotonic() > ends:
             return views
         time.sleep(LOOK_SECONDS)
@@ -287,15 +223,8 @@ def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = N
     Removes its table, the tables below it and the comments right above it; everything else stays as
     it is. The accepted versions of its tools are kept, in case it comes back.
     """
-    loaded = settings_from(config, data=data)
-    spec = find_spec(loaded, name)
-    where = loaded.gateway_origins[f"backends.{spec.name}"]
-    if not is_in_file(loaded, f"backends.{spec.name}"):
-        raise e.SettingsUnwritable(
-            f"{word(spec.name)} is imported from {where} by gateway.mcp_servers. Remove it "
-            "there, or disable it."
-        )
-    edit(loaded, lambda text: without_backend(text, spec.name))
-    say(f"Removed {spec.namespace} from {loaded.file}.")
-    if follow(loaded, []):
+    hub = OperatedHub(config, data)
+    gone = hub.remove_server(name)
+    say(f"Removed {gone.namespace} from {gone.file}.")
+    if hub.runs:
         say("The running hub has removed it.")

@@ -12,6 +12,7 @@ import typer
 
 from folkmoot.cli.backends_show import counted, wrapped
 from folkmoot.cli.limits import MAX_NAMES
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -20,10 +21,9 @@ from folkmoot.cli.options import (
     argument,
     command_behind,
     option,
-    settings_from,
     written_headers,
 )
-from folkmoot.cli.output import ExitCode, complain, on_terminal, run_until_stopped, say, say_data
+from folkmoot.cli.output import ExitCode, complain, on_terminal, say, say_data
 from folkmoot.cli.show import word
 from folkmoot.core import errors as e
 from folkmoot.settings import BackendSpec, Loaded
@@ -70,18 +70,6 @@ def variables(given: Sequence[str] | None) -> dict[str, Any]:
     return pairs("--env", "NAME=VALUE, NAME=env:VARIABLE or NAME=file:PATH", PAIR, given)
 
 
-def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[str]]:
-    """The backend that a table from the command line describes, and what is to be said of it."""
-    from folkmoot.settings.backend_tables import check_table
-
-    spec, told, notes = check_table(name, table, Path.cwd())
-    if spec is None:
-        told_of_it = told[0].removeprefix(f"{name}: ")
-        advice = re.sub(r'add namespace = "(\w+)"$', r"give it one with --namespace \1", told_of_it)
-        raise typer.BadParameter(advice)
-    return spec, notes
-
-
 UrlOption = Annotated[
     str | None,
     option("--url", "URL", "The server's address; without it, the server is the COMMAND after --."),
@@ -101,7 +89,7 @@ NameArgument = Annotated[str, argument("NAME", "The backend, by its name or its 
 
 
 NAMELESS = "tested"
-"""The namespace of a server that is only tried out."""
+"""The name of a server that is only tried out."""
 
 
 WhichArgument = Annotated[
@@ -128,26 +116,20 @@ def try_out(
     """Connect to a server once, and show what it offers.
 
     Shows the names its tools would have here, and which could not be listed and why. Nothing is
-    saved, and a running hub is not involved. Secrets are read from your own environment and files.
+    saved. A running hub connects to it, with its own environment; without one, this command does.
     The exit code is 1 when the server cannot be reached.
     """
     command = command_behind(ctx)
     if bool(name) + bool(url) + bool(command) != 1:
         raise typer.BadParameter("give a NAME, or --url URL, or a command after --")
-    loaded = None
+    hub = OperatedHub(config, data, starts=True)
     if name:
         if namespace or env or header:
             raise typer.BadParameter("--namespace, --env and --header are for other servers")
-        loaded = settings_from(config, runs=True, data=data)
-        spec = find_spec(loaded, name)
+        found = hub.test_server(name=name).tried
     else:
-        table = {
-            **({"url": url} if url else {"command": list(command)}),
-            **({"env": variables(env)} if env else {}),
-            **({"headers": written_headers(header)} if header else {}),
-        }
-        spec, _ = checked_spec(namespace or NAMELESS, table)
-    found = try_backend(spec, loaded)
+        table = table_of(url, command, env, header)
+        found = hub.test_server(name=namespace or NAMELESS, table=table).tried
     if as_json:
         say_data(found)
     else:
@@ -156,35 +138,28 @@ def try_out(
         raise typer.Exit(ExitCode.FAILED)
 
 
+def table_of(
+    url: str | None,
+    command: Sequence[str],
+    env: Sequence[str] | None,
+    header: Sequence[str] | None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The settings table of a server that the command line describes."""
+    return {
+        **({"url": url} if url else {"command": list(command)}),
+        **more,
+        **({"env": variables(env)} if env else {}),
+        **({"headers": written_headers(header)} if header else {}),
+    }
+
+
 def find_spec(loaded: Loaded, name: str) -> BackendSpec:
     """A backend of the settings, by its name or its namespace."""
     for spec in loaded.gateway.backends.values():
         if name in (spec.name, spec.namespace):
             return spec
     raise e.BackendUnknown(f"The settings have no backend {word(name)}.")
-
-
-def try_backend(spec: BackendSpec, loaded: Loaded | None) -> Tried:
-    """Reach a server, take its inventory and part with it."""
-    found = run_until_stopped(reach(spec, loaded))
-    if found is None:
-        raise KeyboardInterrupt
-    return found
-
-
-async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
-    """Connect to a server and list its tools under the names the hub would use."""
-    # Half a second to import, which help and errors need not wait for.
-    from folkmoot.clock import SystemClock
-    from folkmoot.gateway.trial import FirstSight, tried
-    from folkmoot.relay.hub_gateway import secret_files
-    from folkmoot.relay.upstream.fleet import Fleet
-
-    unseen: Any = FirstSight()
-    hidden = (
-        () if loaded is None else (*secret_files(loaded.settings, loaded.gateway), *loaded.files)
-    )
-    return await tried(spec, await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec))
 
 
 def show_tried(tried: Tried) -> None:

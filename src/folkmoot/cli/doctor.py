@@ -9,7 +9,6 @@ import re
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -131,8 +130,6 @@ def check_interceptors(settings: Settings) -> Finding:
 
 T = TypeVar("T")
 
-TAKEN = "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) AND handle = ?"
-
 HELD = "SELECT COUNT(*) FROM pins WHERE changed_hash IS NOT NULL AND namespace = ?"
 
 
@@ -217,7 +214,9 @@ def program_of(spec: BackendSpec) -> str | None:
 def check_handles(settings: Settings, namespaces: Collection[str]) -> list[Finding]:
     """Whether someone has a backend's name: the hub would not start."""
     try:
-        taken = handles_among(settings, namespaces) if namespaces else []
+        from folkmoot.storage import handles_among
+
+        taken = handles_among(settings, namespaces)
     except e.FolkmootError:
         # What is wrong with the database is told where it is checked.
         return []
@@ -250,16 +249,6 @@ def check_held(settings: Settings, namespaces: Collection[str]) -> list[Finding]
         )
         for namespace, count in held
     ]
-
-
-def handles_among(settings: Settings, names: Collection[str]) -> list[str]:
-    """Which of these names are handles of people."""
-    now = int(time.time())
-
-    async def query(tx: Tx) -> list[str]:
-        return [name for name in sorted(names) if await tx.fetch_one(TAKEN, (now, name))]
-
-    return asked_of(settings, query)
 
 
 def asked_of(settings: Settings, query: Unit[list[T]]) -> list[T]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-REACH_SECONDS: Final = 5.0
-"""How much longer than a server may take to be reached the hub is asked whether it was."""
+REACH_SECONDS: Final = 35.0
+"""How long the hub is asked whether it reached a server that was added."""
 MAX_FAULTS: Final = 10
 """How many sentences about what cannot be shown people are told of one backend."""
 MAX_NAMES: Final = 50

@@ -79,8 +79,9 @@ def on_socket(socket: Path, gone: str = "") -> SocketHub:
 class OperatedHub(SocketHub):
     """A hub's data folder, and who can do something there: the running hub, or this process."""
 
-    def __init__(self, config: str | None, data: str | None) -> None:
-        self.loaded: Loaded = settings_from(config, data=data)
+    def __init__(self, config: str | None, data: str | None, *, starts: bool = False) -> None:
+        """`starts` is for commands that start what the settings name."""
+        self.loaded: Loaded = settings_from(config, runs=starts, data=data)
         self.paths = Paths(self.loaded.settings.data_folder)
         check_entry(self.paths)
         self.runs = running_hub(self.paths.folder) is not None

@@ -235,6 +235,15 @@ async def test_an_operator_with_a_passkey_adds_and_removes_a_server_with_it_and_
     assert hub.config.read_text() == before
 
 
+async def test_a_table_which_can_name_files_of_the_hub_is_not_taken_over_the_network(hub):
+    before = hub.config.read_text()
+    table = {"url": "https://thief.example/mcp", "headers": {"x-key": {"file": "/etc/passwd"}}}
+    for path in (SERVERS, "/v1/server-tests"):
+        answer = await hub.confirmed("POST", path, {"name": "thief", "table": table})
+        refused(answer, 403, "capability_denied")
+    assert hub.config.read_text() == before
+
+
 async def test_a_server_is_opened_to_everyone_and_switched_off_in_the_settings_file(hub):
     await hub.add()
     bob = await hub.person("bob")

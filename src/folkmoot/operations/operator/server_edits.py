@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from folkmoot.core import errors as e
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.declare import delete, patch, post
 from folkmoot.operations.limits import MAX_SERVER_TEXT
-from folkmoot.operations.operator.pasted import described
+from folkmoot.operations.operator.pasted import Described, described
 from folkmoot.operations.operator.servers import Namespace, operator
 from folkmoot.operations.presence import check_present
 from folkmoot.operations.rate_limits import OWN_GUESSES
@@ -43,6 +43,11 @@ OFF: Final = (
     "Servers and groups cannot be changed over the network: gateway.edit_from_web is off. Use "
     "'folkmoot backends' on the hub's machine."
 )
+Table = Annotated[
+    dict[str, Any],
+    "Its table as the settings file has it, in place of `text`. Only on the hub's own machine: it "
+    "can name the hub's files and variables.",
+]
 Name = Annotated[
     str,
     describe(
@@ -98,7 +103,7 @@ class TestedServer(Struct, frozen=True, kw_only=True):
         "Test a server",
         example={"text": "uvx mcp-server-time", "name": "time"},
     ),
-    secret=("text",),
+    secret=("text", "table"),
     errors=(e.BackendUnknown, e.CommandInvalid),
     progress=Testing,
     audit=AuditSpec("backend.tested", by_service=True),
@@ -116,14 +121,15 @@ async def try_server(
         ),
     ] = "",
     name: Name = "",
+    table: Table | None = None,
 ) -> TestedServer:
     """Connect to a server once, and show what it offers. Nothing is saved. Over the network it
     needs https, and your passkey or a token once more.
     """
     loaded = settings(call).loaded
-    if not text.strip():
+    if table is None and not text.strip():
         return TestedServer(tried=await test(call, find(loaded, name)), notes=[])
-    wanted = described(text, name)
+    wanted = server_of(call, text, name, table)
     spec = wanted.checked(folder_of(loaded))
     return TestedServer(tried=await test(call, spec), notes=wanted.notes)
 
@@ -134,7 +140,8 @@ class AddedServer(Struct, frozen=True, kw_only=True):
     namespace: str
     file: str
     """The settings file it is in."""
-    tried: Tried
+    tried: Tried | None
+    """What came of the test; null without one."""
     notes: list[str]
 
 
@@ -147,7 +154,7 @@ class AddedServer(Struct, frozen=True, kw_only=True):
         status=201,
         example={"text": "uvx mcp-server-time", "name": "time"},
     ),
-    secret=("text",),
+    secret=("text", "table"),
     errors=(e.CommandInvalid,),
     progress=Testing,
     audit=AuditSpec("backend.added", by_service=True),
@@ -155,36 +162,40 @@ class AddedServer(Struct, frozen=True, kw_only=True):
 )
 async def add_server(
     call: Call,
+    *,
     text: Annotated[
         str,
         describe(
             "What describes it: JSON with `mcpServers`, a command line, or a URL.",
-            min_length=1,
             max_length=MAX_SERVER_TEXT,
         ),
-    ],
-    *,
+    ] = "",
     name: Name = "",
+    table: Table | None = None,
     everyone: Annotated[bool, "Let every account use it."] = False,
     per_user: Annotated[bool, "Keep a separate connection for each person."] = False,
+    tested: Annotated[bool, "Save it only if it can be reached."] = True,
 ) -> AddedServer:
     """Test a server, save it in the settings file and start it. Nothing is saved if it cannot be
     reached. Over the network it needs https, and your passkey or a token once more.
     """
-    editing, wanted = settings(call), described(text, name)
+    editing, wanted = settings(call), server_of(call, text, name, table)
     loaded = editing.loaded
     spec = wanted.checked(folder_of(loaded), everyone=everyone, per_user=per_user)
     for other in loaded.gateway.backends.values():
-        if wanted.name in (other.name, other.namespace):
+        # What is imported by the same name is replaced by a table in the file.
+        imported = wanted.name == other.name and not is_in_file(loaded, f"{BACKENDS}.{other.name}")
+        if wanted.name in (other.name, other.namespace) and not imported:
             raise e.CommandInvalid(f"A server {wanted.name} already exists. Choose another name.")
+    await check_handle(call, spec.namespace)
     change = partial(with_backend, name=wanted.name, table=wanted.table)
     # Before anything is run: what cannot be written need not be tried.
     await edited(editing, change, pretend=True)
-    found = await test(call, spec)
-    if not found.ok:
+    found = await test(call, spec) if tested and spec.enabled else None
+    if found is not None and not found.ok:
         raise e.CommandInvalid(f"{found.why.rstrip('.')}. Nothing was saved.")
     await edited(editing, change)
-    await leave_line(call.services, call.caller, "backend.added", spec.namespace, found.target)
+    await leave_line(call.services, call.caller, "backend.added", spec.namespace, program(spec))
     file = str(editing.loaded.file)
     return AddedServer(namespace=spec.namespace, file=file, tried=found, notes=wanted.notes)
 
@@ -284,6 +295,24 @@ async def restart_server(call: Call, namespace: Namespace) -> RestartedServer:
     return RestartedServer(namespace)
 
 
+def server_of(call: Call, text: str, name: str, table: dict[str, Any] | None) -> Described:
+    """The server that a text or a table describes."""
+    if table is None:
+        return described(text, name)
+    if call.caller.account is not None:
+        raise e.CapabilityDenied("A table of settings is taken only on the hub's own machine.")
+    return Described(name, table, [])
+
+
+async def check_handle(call: Call, namespace: str) -> None:
+    """Refuse a namespace that is someone's handle; a stopped hub looks when the file is written."""
+    from folkmoot.storage import IS_HANDLE, handles_in
+
+    store: Any = call.services.store
+    if store is not None and await store.read(lambda tx: handles_in(tx, [namespace])):
+        raise e.CommandInvalid(f"{IS_HANDLE.format(namespace)} Nothing was saved.")
+
+
 async def test(call: Call, spec: BackendSpec) -> Tried:
     """Reach a server once; that it was tried is in the audit log, whatever comes of it."""
 
@@ -293,14 +322,13 @@ async def test(call: Call, spec: BackendSpec) -> Tried:
         else:
             call.progress(Testing("reading", spec.call_seconds))
 
-    await leave_line(
-        call.services,
-        call.caller,
-        "backend.tested",
-        spec.namespace,
-        "url" if spec.url else spec.command[0],
-    )
+    await leave_line(call.services, call.caller, "backend.tested", spec.namespace, program(spec))
     return await tried(spec, await call.services.fleet.test(spec, tell))
+
+
+def program(spec: BackendSpec) -> str:
+    """What the audit log has of a server: nothing that could be secret."""
+    return "url" if spec.url else spec.command[0]
 
 
 async def edited(

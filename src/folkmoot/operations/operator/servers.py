@@ -40,7 +40,7 @@ PATH: Final = "/v1/servers/{namespace}"
 IN_THE_CONSOLE: Final = Absent("The console shows it; 'folkmoot backends list' shows the rest.")
 
 Namespace = Annotated[str, describe("The server, by its namespace.", max_length=64)]
-operator = Topic(scope="operate", who="operator", tool=OPERATED, needs=("fleet",))
+operator = Topic(scope="operate", who="operator", tool=OPERATED, needs=("fleet", "gateway"))
 
 
 class ServerLinks(Protocol):
