@@ -17,11 +17,11 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_939,
+    "(modules)": 2_974,
     "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_558,
+    "cli": 10_496,
     "client": 2_718,
     "cluster": 1_187,
     "core": 4_148,
@@ -30,7 +30,7 @@ MOST = {
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_944,
-    "operations": 8_340,
+    "operations": 8_357,
     "proxy": 6_359,
     "relay": 6_595,
     "rooms": 9_822,
@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 87_961
+MOST_TESTS = 87_969
 
 
 def code_lines(text: str) -> int:
