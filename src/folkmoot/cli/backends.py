@@ -13,7 +13,6 @@ from folkmoot.cli.backends_add import add, remove
 from folkmoot.cli.backends_show import (
     accept,
     configured,
-    counted,
     diff,
     hub_of,
     show_views,
@@ -42,6 +41,7 @@ from folkmoot.cli.options import (
     settings_from,
 )
 from folkmoot.cli.output import complain, run_until_stopped, say, say_data
+from folkmoot.cli.show import counted
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:

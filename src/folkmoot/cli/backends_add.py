@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.backends_show import counted, offers, views_of
+from folkmoot.cli.backends_show import offers, views_of
 from folkmoot.cli.backends_test import (
     EnvOption,
     NameArgument,
     NamespaceOption,
     UrlOption,
+    check_table,
     show_tried,
     table_of,
 )
@@ -32,7 +32,7 @@ from folkmoot.cli.options import (
     option,
 )
 from folkmoot.cli.output import ExitCode, complain, say
-from folkmoot.cli.show import word
+from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings.files import FileUnreadable
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     pass
 
 LOOK_SECONDS = 0.1
-NAMESPACE = re.compile(r'add namespace = "(\w+)"')
-"""What is said of a name that is no namespace, for settings files."""
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -95,7 +93,8 @@ def add(
 
     Connects to the server first, and writes nothing if that fails. Everything else in the file
     stays as it is; without a settings file, config.toml is created in the data folder. A running
-    hub loads the server by itself, and the command waits to see whether it comes up.
+    hub does this itself, with its own environment, and the command waits to see whether the server
+    comes up.
     """
     command = command_behind(ctx)
     flags = {
@@ -118,6 +117,8 @@ def add(
         tables = {(names or [""])[0]: table_of(url, command, env, header, **own, **signing)}
     if not tables:
         say("Nothing to add.", err=True)
+    for name, table in tables.items():
+        check_table(name, table)
     added = [put(hub, name, table, tested=not no_test) for name, table in tables.items()]
     if not all(added):
         raise typer.Exit(ExitCode.FAILED)
@@ -163,9 +164,9 @@ def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> 
     try:
         added = hub.add_server(name=name, table=table, tested=tested)
     except e.CommandInvalid as error:
-        advice = NAMESPACE.sub(r"give it one with --namespace \1", error.message)
-        complain(advice if name in advice else f"{word(name)}: {advice}")
-        if tested:
+        told = error.message
+        complain(told if name in told else f"{word(name)}: {told}")
+        if tested and told.endswith("Nothing was saved."):
             say("--no-test adds a server that cannot be reached.", err=True)
         return False
     for note in added.notes:

@@ -33,7 +33,7 @@ from folkmoot.cli.output import (
     say,
     say_data,
 )
-from folkmoot.cli.show import word
+from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.relay.upstream.model import BackendView
@@ -182,11 +182,6 @@ def uses(view: BackendView) -> Iterable[str]:
         yield counted(view.restarts, "restart")
     if view.median_ms is not None:
         yield f"median {view.median_ms:.3g} ms"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the singular or the plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 NOTHING = "No tool is held back."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from folkmoot.cli.backends_show import counted, wrapped
+from folkmoot.cli.backends_show import wrapped
 from folkmoot.cli.limits import MAX_NAMES
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
@@ -24,7 +24,7 @@ from folkmoot.cli.options import (
     written_headers,
 )
 from folkmoot.cli.output import ExitCode, complain, on_terminal, say, say_data
-from folkmoot.cli.show import word
+from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.settings import BackendSpec, Loaded
 
@@ -68,6 +68,17 @@ def pairs(
 def variables(given: Sequence[str] | None) -> dict[str, Any]:
     """The environment variables given by `--env`."""
     return pairs("--env", "NAME=VALUE, NAME=env:VARIABLE or NAME=file:PATH", PAIR, given)
+
+
+def check_table(name: str, table: dict[str, Any]) -> None:
+    """Refuse a command line that describes no server, before anyone is asked."""
+    from folkmoot.settings import backend_tables
+
+    spec, told, _ = backend_tables.check_table(name, table, Path.cwd())
+    if spec is None:
+        wrong = told[0].removeprefix(f"{name}: ")
+        advice = re.sub(r'add namespace = "(\w+)"$', r"give it one with --namespace \1", wrong)
+        raise typer.BadParameter(advice)
 
 
 UrlOption = Annotated[
@@ -128,8 +139,9 @@ def try_out(
             raise typer.BadParameter("--namespace, --env and --header are for other servers")
         found = hub.test_server(name=name).tried
     else:
-        table = table_of(url, command, env, header)
-        found = hub.test_server(name=namespace or NAMELESS, table=table).tried
+        name, table = namespace or NAMELESS, table_of(url, command, env, header)
+        check_table(name, table)
+        found = hub.test_server(name=name, table=table).tried
     if as_json:
         say_data(found)
     else:

@@ -22,6 +22,7 @@ from folkmoot.cli.credentials import (
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, flag, option, settings_from
 from folkmoot.cli.output import complain, say, size
+from folkmoot.cli.show import counted
 from folkmoot.core import errors as e
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.telemetry.redaction import visible
@@ -269,10 +270,10 @@ def export(
     hub.require_database("so there is nothing to export.", e.ExportFailed)
     with progress_bar("Exporting", "done", "total") as told:
         made = hub.telling(told).export_account(handle, str(target), overwrite=overwrite)
-    counted = f"{number(made.messages, 'message')} in {number(made.threads, 'conversation')}"
+    what = f"{counted(made.messages, 'message')} in {counted(made.threads, 'conversation')}"
     if made.rooms:
-        counted += f" and {number(made.said, 'message')} in {number(made.rooms, 'room')}"
-    say(f"Exported the data of @{made.handle}, with {counted}, to {target}.")
+        what += f" and {counted(made.said, 'message')} in {counted(made.rooms, 'room')}"
+    say(f"Exported the data of @{made.handle}, with {what}, to {target}.")
     complain(
         f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
     )
@@ -308,7 +309,3 @@ def export_own(
     complain(
         f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
     )
-
-
-def number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

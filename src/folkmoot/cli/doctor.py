@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from folkmoot import __version__
-from folkmoot.cli.backends_show import counted
 from folkmoot.cli.doctor_as import CLIENTS, Walk
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.options import (
@@ -30,7 +29,7 @@ from folkmoot.cli.options import (
     settings_from,
 )
 from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_data, size
-from folkmoot.cli.show import word
+from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Finding, Paths
 from folkmoot.settings.backends import SecretReference
@@ -86,7 +85,7 @@ def verdict(findings: Sequence[Finding]) -> str:
     if not problems and not warnings:
         return "No problems found."
     counts = [(problems, "problem"), (warnings, "warning")]
-    told = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
+    told = [counted(count, noun) for count, noun in counts if count]
     return f"Found {' and '.join(told)}."
 
 

@@ -33,8 +33,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, aligned, complain, one_line, say, say_data
 from folkmoot.cli.output import lines as safe_lines
-from folkmoot.cli.show import Terminal
-from folkmoot.cli.show import number as counted
+from folkmoot.cli.show import Terminal, counted
 from folkmoot.core import errors as e
 from folkmoot.staging import file_errors, staged
 

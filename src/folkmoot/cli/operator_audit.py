@@ -24,7 +24,7 @@ from folkmoot.cli.options import (
     option,
 )
 from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
-from folkmoot.cli.show import Column, show_table, word
+from folkmoot.cli.show import Column, counted, show_table, word
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def audit(
     }
     if export is not None:
         count = write_all(hub, wanted, export.expanduser().absolute())
-        say(f"Wrote {count:,} audit line{'' if count == 1 else 's'} to {export}.")
+        say(f"Wrote {counted(count, 'audit line')} to {export}.")
         return
     found = newest(hub, wanted, last)
     if follow:

@@ -16,7 +16,6 @@ import typer
 from msgspec import Struct
 
 from folkmoot import __version__
-from folkmoot.cli.backends_show import counted
 from folkmoot.cli.commands import group
 from folkmoot.cli.operator import SocketHub, running
 from folkmoot.cli.options import (
@@ -34,18 +33,16 @@ from folkmoot.cli.output import (
     ExitCode,
     aligned,
     complain,
-    console,
     duration,
-    on_terminal,
     say,
     say_data,
     size,
 )
+from folkmoot.cli.show import Column, counted, show_table
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.settings import FIELDS
 from folkmoot.settings.fields import in_effect
-from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
     from folkmoot.settings import Loaded
@@ -77,11 +74,8 @@ def show(
         say_data({"file": loaded.file, "settings": told})
         return
     rows = [(path, json.dumps(value, ensure_ascii=False), origin) for path, value, origin in effect]
-    if on_terminal():
-        draw(rows)
-    else:
-        for line in aligned(rows):
-            say(line)
+    columns = (Column("Setting"), Column("Value", wide=True), Column("From", "dim"))
+    show_table(columns, rows, "")
 
 
 @app.command()
@@ -108,22 +102,6 @@ def check(
         say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
     for note in (*loaded.notes, *loaded.advice):
         complain(f"{note}.", kind="warning")
-
-
-def draw(rows: list[tuple[str, str, str]]) -> None:
-    """The settings as a table without lines; what is not the default stands out."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("Setting", no_wrap=True)
-    table.add_column("Value", overflow="fold")
-    table.add_column("From", overflow="fold")
-    for path, value, origin in rows:
-        style = "dim" if origin == "default" else "bold"
-        shown = (Text(visible(cell), style=style) for cell in (value, origin))
-        table.add_row(Text(path), *shown)
-    console().print(table)
 
 
 READY = 200

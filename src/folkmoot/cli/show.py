@@ -313,7 +313,8 @@ def lapse(seconds: float) -> str:
     return f"{thousandths:.{digits}f} ms"
 
 
-def number(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, in the singular or the plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.backends_show import counted
 from folkmoot.cli.backup import progress_bar
 from folkmoot.cli.commands import Output, Table, group, operator_command
 from folkmoot.cli.limits import MAX_DIFFERING
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, option, settings_from
 from folkmoot.cli.output import moment, say
-from folkmoot.cli.show import Column
+from folkmoot.cli.show import Column, counted
 from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import DataFolder, Paths

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from folkmoot.proxy.tape import follow_lines, stats
-from folkmoot.proxy.tape.stats import Stats, counted, distribution
+from folkmoot.proxy.tape.stats import Stats, distribution, statistics_of
 from tests.proxy.tape.studio import TO_CLIENT, conversation, recording
 
 
 def numbers(path: Path) -> Stats:
-    return counted(follow_lines(path)).stats()
+    return statistics_of(follow_lines(path)).stats()
 
 
 def test_messages_calls_and_failures_are_counted(tmp_path):

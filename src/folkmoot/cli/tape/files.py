@@ -18,8 +18,8 @@ from folkmoot.cli.output import aligned, complain, escape_json, one_line, say, s
 from folkmoot.cli.show import (
     Terminal,
     clock,
+    counted,
     lapse,
-    number,
     side,
 )
 from folkmoot.core import errors as e
@@ -161,9 +161,9 @@ def counts(tape: ListedTape) -> str:
     """When and how much, in a sentence."""
     parts = [
         f"{clock(tape.started)} for {lapse(tape.seconds)}",
-        number(tape.messages, "message"),
-        number(tape.calls, "call"),
-        number(tape.errors, "error") if tape.errors else "",
+        counted(tape.messages, "message"),
+        counted(tape.calls, "call"),
+        counted(tape.errors, "error") if tape.errors else "",
         "compressed" if tape.compressed else "",
     ]
     return ", ".join(filter(None, parts))
@@ -203,7 +203,7 @@ def redact_file(
     if not counts.places:
         say(f"Nothing to redact; {one_line(str(out))} has the same content.")
         return
-    changed = f"{number(counts.places, 'place')} in {number(counts.redacted, 'message')}"
+    changed = f"{counted(counts.places, 'place')} in {counted(counts.redacted, 'message')}"
     say(f"Replaced {changed} of {counts.messages:,}; the new tape is {one_line(str(out))}.")
     for line in aligned(
         (f"{count:>6,}", KINDS.get(kind, kind)) for kind, count in replaced.most_common()

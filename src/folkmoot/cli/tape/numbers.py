@@ -15,10 +15,10 @@ from folkmoot.cli.show import (
     Terminal,
     cells,
     clock,
+    counted,
     cut,
     label,
     lapse,
-    number,
     side,
 )
 from folkmoot.proxy.tape.compare import (
@@ -31,7 +31,7 @@ from folkmoot.proxy.tape.compare import (
 from folkmoot.proxy.tape.diff import Difference
 from folkmoot.proxy.tape.lines import Header, TapeSide
 from folkmoot.proxy.tape.reader import follow_lines
-from folkmoot.proxy.tape.stats import Bar, CallStats, Stats, counted
+from folkmoot.proxy.tape.stats import Bar, CallStats, Stats, statistics_of
 
 MOST_CALLS: Final = 20
 BAR: Final = 40
@@ -66,7 +66,7 @@ def show_numbers(files: Sequence[Path], *, as_json: bool) -> None:
 
 def looked_at(file: Path) -> TapeNumbers:
     """The numbers of a tape. Raises `TapeUnreadable`."""
-    counting = counted(follow_lines(file))
+    counting = statistics_of(follow_lines(file))
     header = counting.header or Header(0, "", "", "", TapeSide("unknown"), TapeSide("unknown"))
     ended = counting.end.reason if counting.end else None
     return TapeNumbers(
@@ -106,7 +106,7 @@ def facts(told: TapeNumbers, terminal: Terminal) -> Iterator[str]:
         "notices": f"{stats.notifications:,}" if stats.notifications else "",
         "sessions": f"{stats.sessions:,}" if stats.sessions else "",
         "verdicts": verdicts,
-        "redacted": number(stats.redacted, "place") if stats.redacted else "",
+        "redacted": counted(stats.redacted, "place") if stats.redacted else "",
         "latency": f"{lapse(latency.p50)} median, {lapse(latency.max)} at most" if latency else "",
     }
     room = max((terminal.width or PIPED) - MARGIN, 10)
@@ -119,9 +119,9 @@ def facts(told: TapeNumbers, terminal: Terminal) -> Iterator[str]:
 def failures(stats: Stats) -> Iterator[str]:
     """The failures of a tape, counted by kind."""
     if stats.errors:
-        yield number(stats.errors, "error")
+        yield counted(stats.errors, "error")
     if stats.tool_errors:
-        yield number(stats.tool_errors, "tool error")
+        yield counted(stats.tool_errors, "tool error")
     if stats.unanswered:
         yield f"{stats.unanswered:,} without answer"
 
@@ -266,7 +266,7 @@ def show_latencies(took: Sequence[ComparedLatency]) -> None:
             lapse(each.a),
             lapse(each.b),
             factor(each.a, each.b),
-            number(each.calls, "call"),
+            counted(each.calls, "call"),
         )
         for each in took[:MOST]
     ]
@@ -294,7 +294,7 @@ def show_changes(changes: Sequence[AnswerChange]) -> None:
         for line in change_lines(change, terminal):
             terminal.write(line)
     terminal.flush()
-    say(f"{number(len(changes), 'difference')}.", err=True)
+    say(f"{counted(len(changes), 'difference')}.", err=True)
 
 
 def change_lines(change: AnswerChange, terminal: Terminal) -> Iterator[str]:
@@ -316,7 +316,7 @@ def change_lines(change: AnswerChange, terminal: Terminal) -> Iterator[str]:
     for place in change.differences[:MOST]:
         yield from place_told(place, terminal)
     if len(change.differences) > MOST:
-        yield f"    and {number(len(change.differences) - MOST, 'place')} more; --json has all"
+        yield f"    and {counted(len(change.differences) - MOST, 'place')} more; --json has all"
 
 
 def place_told(place: Difference, terminal: Terminal) -> Iterator[str]:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.cli.output import escape_json, one_line, say
-from folkmoot.cli.show import Terminal, clock, cut, label, lapse, number, side
+from folkmoot.cli.show import Terminal, clock, counted, cut, label, lapse, side
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.proxy.tape.file import HOW, MAGIC, WINDOW
@@ -306,7 +306,7 @@ def ending(reader: TapeReader) -> str:
     """A note about the end of a tape."""
     if reader.end is not None:
         why = "" if reader.end.reason == CLOSED else f" ({one_line(reader.end.reason)})"
-        return f"The recording ended{why}: {number(reader.end.messages, 'message')}."
+        return f"The recording ended{why}: {counted(reader.end.messages, 'message')}."
     return "The tape has no end line: it is being recorded, or its recorder was killed."
 
 

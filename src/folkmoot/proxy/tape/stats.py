@@ -234,7 +234,7 @@ class Counting:
             )
 
 
-def counted(lines: Iterable[Line]) -> Counting:
+def statistics_of(lines: Iterable[Line]) -> Counting:
     """The numbers of a whole tape."""
     counting = Counting()
     for line in lines:
