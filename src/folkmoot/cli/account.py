@@ -11,7 +11,14 @@ import msgspec
 import typer
 
 from folkmoot.cli.backup import export_own
-from folkmoot.cli.commands import Fields, Output, Table, account_command, group
+from folkmoot.cli.commands import (
+    Fields,
+    Output,
+    Table,
+    account_command,
+    group,
+    with_json_option,
+)
 from folkmoot.cli.credentials import (
     ACCOUNT_UNKNOWN,
     AsOption,
@@ -176,7 +183,7 @@ def add(
         login = Login(hub, own, given, kept.recovery_code if kept else "")
         keyring.put(login)
     if as_json:
-        say_data({"handle": login.handle, "hub": login.hub})
+        say_data(named(login))
         return
     say(f"Saved {login.name} in {credentials_path()}, which only you can read.")
     show_default(read_keyring(), login)
@@ -304,13 +311,8 @@ def profile(
     return Output(hub.change_profile(**changes), "Profile updated.")
 
 
-def change_handle(
-    new: NewHandleArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@with_json_option
+def change_handle(new: NewHandleArgument, url: UrlOption = None, handle: AsOption = None) -> Output:
     """Change your handle.
 
     The old one redirects to you for 30 days.
@@ -321,12 +323,13 @@ def change_handle(
         changed = msgspec.structs.replace(login, handle=answer.new_handle)
         keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
     told = f"You are now @{changed.handle}. @{login.handle} redirects to you for 30 days."
-    Output(answer, told).show(as_json=as_json)
+    return Output(answer, told)
 
 
+@with_json_option
 def delete_account(
     url: UrlOption = None, handle: AsOption = None, *, yes: YesOption = False
-) -> None:
+) -> Output:
     """Delete your account and all its mail permanently.
 
     What you said in rooms stays there, and older backups of the hub still contain your mail. Asks
@@ -343,10 +346,17 @@ def delete_account(
     with changing() as keyring:
         hub_at(login.hub, login.token).delete_account(login.handle)
         keyring.drop(login)
-    say(f"Deleted {login.name}. Older backups of the hub still contain your mail.")
+    done = f"Deleted {login.name}. Older backups of the hub still contain your mail."
+    return Output(named(login), done)
 
 
-def list_accounts(*, as_json: JsonOption = False) -> None:
+def named(login: Login) -> dict[str, str]:
+    """What a program is told of a saved account."""
+    return {"handle": login.handle, "hub": login.hub}
+
+
+@with_json_option
+def list_accounts() -> Output:
     """List the accounts saved on this computer."""
     kept = read_keyring().accounts
     rows = [
@@ -355,24 +365,25 @@ def list_accounts(*, as_json: JsonOption = False) -> None:
     ]
     columns = (Column("Handle", "bold"), Column("Hub"), Column("Default"))
     nothing = "No account is saved here. 'folkmoot register HANDLE' creates one."
-    data = [{"handle": login.handle, "hub": login.hub} for login in kept]
-    Output(data, Table(columns, rows, nothing)).show(as_json=as_json)
+    return Output(list(map(named, kept)), Table(columns, rows, nothing))
 
 
-def use(handle: HandleArgument, url: UrlOption = None) -> None:
+@with_json_option
+def use(handle: HandleArgument, url: UrlOption = None) -> Output:
     """Make an account the default."""
     with changing() as keyring:
         login = keyring.find(url, handle)
         keyring.prefer(login)
-    say(f"Commands now run as {login.name}.")
+    return Output(named(login), f"Commands now run as {login.name}.")
 
 
-def forget(handle: HandleArgument, url: UrlOption = None) -> None:
+@with_json_option
+def forget(handle: HandleArgument, url: UrlOption = None) -> Output:
     """Remove an account from this computer; it stays on its hub."""
     with changing() as keyring:
         login = keyring.find(url, handle)
         keyring.drop(login)
-    say(f"{login.name} is no longer saved here.")
+    return Output(named(login), f"{login.name} is no longer saved here.")
 
 
 def token(handle: HandleArgument, url: UrlOption = None) -> None:

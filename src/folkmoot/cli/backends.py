@@ -32,6 +32,7 @@ from folkmoot.cli.call import (
     split,
 )
 from folkmoot.cli.commands import group
+from folkmoot.cli.limits import RELOAD_SECONDS
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -145,7 +146,9 @@ def reload(
     Prints what changed. A hub reloads its settings file by itself; this also says whether the file
     is valid. Invalid settings change nothing, and the exit code is 3.
     """
-    done = hub_of(settings_from(config, data=data)).reload_settings()
+    hub = hub_of(settings_from(config, data=data))
+    hub.seconds = RELOAD_SECONDS
+    done = hub.reload_settings()
     if as_json:
         say_data(done)
         return

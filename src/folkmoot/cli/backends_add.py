@@ -20,6 +20,7 @@ from folkmoot.cli.backends_test import (
     show_tried,
     table_of,
 )
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.limits import REACH_SECONDS
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
@@ -218,7 +219,8 @@ def known(view: BackendView) -> bool:
     return bool(view.era) if view.state == "up" else view.state != "starting"
 
 
-def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = None) -> None:
+@with_json_option
+def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = None) -> Output:
     """Remove a backend from the settings file.
 
     Removes its table, the tables below it and the comments right above it; everything else stays as
@@ -226,6 +228,5 @@ def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = N
     """
     hub = OperatedHub(config, data)
     gone = hub.remove_server(name)
-    say(f"Removed {gone.namespace} from {gone.file}.")
-    if hub.runs:
-        say("The running hub has removed it.")
+    done = f"Removed {gone.namespace} from {gone.file}."
+    return Output(gone, done, "The running hub has removed it." if hub.runs else None)

@@ -10,7 +10,9 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
+from folkmoot.cli.commands import Output, Warned, with_json_option
 from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
@@ -21,7 +23,7 @@ from folkmoot.cli.credentials import (
 )
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, flag, option, settings_from
-from folkmoot.cli.output import complain, say, size
+from folkmoot.cli.output import size
 from folkmoot.cli.show import counted
 from folkmoot.core import errors as e
 from folkmoot.datafolder import DataFolder, Paths
@@ -39,13 +41,14 @@ FileArgument = Annotated[Path, argument("FILE", "The file to write.")]
 OverwriteOption = Annotated[bool, flag("--overwrite", "Replace FILE if it exists.")]
 
 
+@with_json_option
 def backup(
     file: FileArgument,
     data: DataOption = None,
     config: ConfigOption = None,
     *,
     overwrite: OverwriteOption = False,
-) -> None:
+) -> Output:
     """Back up the database to FILE.
 
     Works with or without a running hub, which keeps working. FILE appears once it is complete and
@@ -62,8 +65,8 @@ def backup(
     hub.require_database("so there is nothing to back up.", e.BackupFailed)
     with progress_bar("Backing up", "copied", "pages") as told:
         made = hub.telling(told).back_up(str(target), overwrite=overwrite)
-    say(f"Backed up {size(made.size)} to {visible(made.path)}.")
-    complain(made.warning, kind="warning")
+    done = f"Backed up {size(made.size)} to {visible(made.path)}."
+    return Output(made, done, Warned(made.warning))
 
 
 @contextmanager
@@ -95,6 +98,7 @@ KeyOption = Annotated[
 ]  # fmt: skip
 
 
+@with_json_option
 def restore(
     file: BackupArgument,
     key: KeyOption = None,
@@ -102,7 +106,7 @@ def restore(
     config: ConfigOption = None,
     *,
     yes: YesOption = False,
-) -> None:
+) -> Output:
     """Replace the hub's database with a backup.
 
     The hub must be stopped. The backup is copied and checked first, and the current database is
@@ -123,15 +127,19 @@ def restore(
             fitting = fitting_key(settings, paths, info, key)
             if paths.database_exists():
                 confirm(f"Replace the database in {paths.folder}? It is kept beside it.", yes=yes)
-            kept = asyncio.run(replace(paths, source, fitting, settings))
+            kept, exchanged = asyncio.run(replace(paths, source, fitting, settings))
     except e.DataFolderInUse as error:
         raise e.DataFolderInUse(
             f"{error.message.rstrip('.')}; stop it first. Nothing was changed."
         ) from None
-    say(f"Restored {size(info.size)} from {visible(str(source))}.")
-    if kept is not None:
-        say(f"The database as it was is {kept}; delete it when you no longer need it.")
-    say("Start the hub, or run 'folkmoot doctor' first.")
+    was = f"The database as it was is {kept}; delete it when you no longer need it."
+    return Output(
+        {"path": str(source), "size": info.size, "kept": None if kept is None else str(kept)},
+        exchanged,
+        f"Restored {size(info.size)} from {visible(str(source))}.",
+        None if kept is None else was,
+        "Start the hub, or run 'folkmoot doctor' first.",
+    )
 
 
 def inspected(source: Path) -> DatabaseInfo:
@@ -178,8 +186,13 @@ def fitting_key(
     )
 
 
-async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings) -> Path | None:
-    """Copy, check and open the backup, and only then put it in place; where the old one is kept."""
+async def replace(
+    paths: Paths, source: Path, key: MasterKey, settings: Settings
+) -> tuple[Path | None, str | None]:
+    """Copy, check and open the backup, and only then put it in place.
+
+    Returns where the old one is kept, and what became of the key in use if it was another.
+    """
     import asyncio
 
     from folkmoot.store import copy_database, put_in_place, remove_database
@@ -190,11 +203,10 @@ async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings
         await prove(staged, key, source)
         old = None if settings.master_key else keep_present_key(paths, key)
         kept = await asyncio.to_thread(put_in_place, staged, paths.database)
-        if not settings.master_key:
-            put_in_use(paths, key, old)
+        exchanged = None if settings.master_key else put_in_use(paths, key, old)
     finally:
         remove_database(staged)
-    return kept
+    return kept, exchanged
 
 
 async def prove(staged: Path, key: MasterKey, source: Path) -> None:
@@ -227,8 +239,8 @@ def keep_present_key(paths: Paths, key: MasterKey) -> MasterKey | None:
     return present
 
 
-def put_in_use(paths: Paths, key: MasterKey, old: MasterKey | None) -> None:
-    """Let the key file hold the key that the restored database needs."""
+def put_in_use(paths: Paths, key: MasterKey, old: MasterKey | None) -> str | None:
+    """Let the key file hold the key that the restored database needs; says if it was another."""
     from folkmoot.keys import Replacement, put_key
 
     if old is None:
@@ -237,7 +249,8 @@ def put_in_use(paths: Paths, key: MasterKey, old: MasterKey | None) -> None:
         replacement = Replacement(paths.master_key, key)
         replacement.publish()
         replacement.sync()
-        say(f"The master key in use is {key.id} now; {old.id} is kept for newer backups.")
+        return f"The master key in use is {key.id} now; {old.id} is kept for newer backups."
+    return None
 
 
 OutputOption = Annotated[
@@ -246,6 +259,7 @@ OutputOption = Annotated[
 ]
 
 
+@with_json_option
 def export(
     handle: HandleArgument,
     output: OutputOption,
@@ -253,7 +267,7 @@ def export(
     config: ConfigOption = None,
     *,
     overwrite: OverwriteOption = False,
-) -> None:
+) -> Output:
     """Export everything the hub stores about a person, as JSON.
 
     For the operator, on the hub's own machine, with or without a running hub. Exports the profile,
@@ -273,19 +287,23 @@ def export(
     what = f"{counted(made.messages, 'message')} in {counted(made.threads, 'conversation')}"
     if made.rooms:
         what += f" and {counted(made.said, 'message')} in {counted(made.rooms, 'room')}"
-    say(f"Exported the data of @{made.handle}, with {what}, to {target}.")
-    complain(
-        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
-    )
+    done = f"Exported the data of @{made.handle}, with {what}, to {target}."
+    return Output({**asdict(made), "path": str(target)}, done, readable(target))
 
 
+def readable(target: Path) -> Warned:
+    """What to know of a file with someone's data."""
+    return Warned(f"{target} holds decrypted mail. Anyone who can read the file can read it.")
+
+
+@with_json_option
 def export_own(
     output: OutputOption,
     url: UrlOption = None,
     handle: AsOption = None,
     *,
     overwrite: OverwriteOption = False,
-) -> None:
+) -> Output:
     """Download everything the hub stores about you, as JSON.
 
     That is your profile, contacts, blocks, invites and rooms, all your mail (decrypted), and your
@@ -305,7 +323,4 @@ def export_own(
                 raise
     except OSError as error:
         raise e.ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from None
-    say(f"Exported your data to {target}.")
-    complain(
-        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
-    )
+    return Output({"path": str(target)}, f"Exported your data to {target}.", readable(target))

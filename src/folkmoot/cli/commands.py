@@ -28,7 +28,7 @@ from msgspec import Struct
 from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
 from folkmoot.cli.operator import NO_ACCOUNTS, OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
-from folkmoot.cli.output import ExitCode, aligned, say, say_data
+from folkmoot.cli.output import ExitCode, aligned, complain, say, say_data
 from folkmoot.cli.show import Column, show_fields, show_table, word
 
 if TYPE_CHECKING:
@@ -75,10 +75,19 @@ class Note(Struct, eq=False):
         say(self.text, err=True)
 
 
+class Warned(Struct, eq=False):
+    """A warning on stderr, which programs are given too."""
+
+    text: str
+
+    def show(self) -> None:
+        complain(self.text, kind="warning")
+
+
 class Output:
     """What a command answers: data for a program, and what a person is shown of it."""
 
-    def __init__(self, data: Any, *shown: str | Table | Fields | Note | None) -> None:
+    def __init__(self, data: Any, *shown: str | Table | Fields | Note | Warned | None) -> None:
         self.data = data
         self._shown = shown
 
@@ -86,11 +95,12 @@ class Output:
         """Print the output as JSON or for people."""
         if as_json:
             say_data(self.data)
-            return
         for part in self._shown:
-            if isinstance(part, str):
+            if isinstance(part, Warned):
+                part.show()
+            elif isinstance(part, str) and not as_json:
                 say(part)
-            elif part is not None:
+            elif part is not None and not isinstance(part, str) and not as_json:
                 part.show()
 
 
@@ -116,7 +126,8 @@ def with_options(
 
 def with_json_option(function: Command) -> Command:
     """A function whose answer is shown; where it returns one, with the option `--json`."""
-    parameters = list(inspect.signature(function).parameters.values())
+    known = inspect.signature(function).parameters.values()
+    parameters = [resolved(it, function) for it in known]
     if function.__annotations__.get("return") != "Output":
         return function
 

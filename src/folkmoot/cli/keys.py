@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.commands import group
+from folkmoot.cli.commands import Output, Warned, group, with_json_option
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
 from folkmoot.cli.output import complain, say, say_data
@@ -52,7 +52,8 @@ app = group({}, "Change the master key.")
 
 
 @app.command("create")
-def create(data: DataOption = None, config: ConfigOption = None) -> None:
+@with_json_option
+def create(data: DataOption = None, config: ConfigOption = None) -> Output:
     """Create a master key in the data folder.
 
     A hub with its database in the data folder does this by itself at its first start. Hubs of one
@@ -70,8 +71,11 @@ def create(data: DataOption = None, config: ConfigOption = None) -> None:
             raise e.CommandFailed(f"{paths.database}: has a master key already. None was created.")
         key = fresh_key()
         put_key(paths.master_key, key)
-    say(f"Created the master key {key.id} in {paths.master_key}.")
-    complain("without this key nothing in the database can be read. Keep a copy.", kind="warning")
+    return Output(
+        {"id": key.id, "path": str(paths.master_key)},
+        f"Created the master key {key.id} in {paths.master_key}.",
+        Warned("without this key nothing in the database can be read. Keep a copy."),
+    )
 
 
 @app.command("rotate-master")

@@ -6,6 +6,8 @@ from typing import Final
 
 REACH_SECONDS: Final = 35.0
 """How long the hub is asked whether it reached a server that was added."""
+RELOAD_SECONDS: Final = 60.0
+"""How long a hub may take to read its settings again."""
 MAX_FAULTS: Final = 10
 """How many sentences about what cannot be shown people are told of one backend."""
 MAX_NAMES: Final = 50

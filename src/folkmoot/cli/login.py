@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from folkmoot.cli.account import show_default
+from folkmoot.cli.account import named, show_default
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.credentials import (
     AsOption,
     Keyring,
@@ -120,7 +121,7 @@ def login(
     say("Waiting until you allow it. Ctrl-C gives up.", err=True)
     made = saved(hub, client_id, waited(hub, client_id, codes))
     if as_json:
-        say_data({"handle": made.handle, "hub": made.hub})
+        say_data(named(made))
         return
     say(f"Signed in as {made.name}. Saved in {credentials_path()}, which only you can read.")
     show_default(read_keyring(), made)
@@ -248,7 +249,8 @@ class LoginTokens:
         """Raise nothing: the hub says in its results what a token lacks."""
 
 
-def logout(url: UrlOption = None, handle: AsOption = None) -> None:
+@with_json_option
+def logout(url: UrlOption = None, handle: AsOption = None) -> Output:
     """Sign this computer out of a hub.
 
     Ends what 'folkmoot login' began: whatever uses it here is disconnected at once. If the hub does
@@ -265,4 +267,4 @@ def logout(url: UrlOption = None, handle: AsOption = None) -> None:
             )
         asked(Hub(login.hub), "/revoke", client_id=login.client_id, token=login.refresh_token)
         keyring.drop(login)
-    say(f"Signed out of {login.name}.")
+    return Output(named(login), f"Signed out of {login.name}.")

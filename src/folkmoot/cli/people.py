@@ -17,6 +17,7 @@ from folkmoot.cli.commands import (
     every,
     group,
     opened_hub,
+    with_json_option,
 )
 from folkmoot.cli.credentials import (
     AsOption,
@@ -36,7 +37,7 @@ from folkmoot.cli.options import (
     number,
     option,
 )
-from folkmoot.cli.output import moment, one_line, say
+from folkmoot.cli.output import moment, one_line
 from folkmoot.cli.show import Column, at, word
 from folkmoot.core import errors as e
 
@@ -199,6 +200,7 @@ def invite(
     Output(made, word(made.invite_url), *reach_of(made.invite_url)).show(as_json=as_json)
 
 
+@with_json_option
 def list_invites(
     url: UrlOption = None,
     handle: AsOption = None,
@@ -206,8 +208,7 @@ def list_invites(
     config: ConfigOption = None,
     *,
     everyones: AllOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """List the invitations that you made and nobody has used yet.
 
     Their links are not shown again.
@@ -218,9 +219,7 @@ def list_invites(
         Column("Created", named=True), Column("Until", named=True),
     )  # fmt: skip
     nothing = "No open invitations. 'folkmoot invite' creates one."
-    Output({"invites": found}, Table(columns, map(invite_row, found), nothing)).show(
-        as_json=as_json
-    )
+    return Output({"invites": found}, Table(columns, map(invite_row, found), nothing))
 
 
 def invite_row(invite: OpenInvite) -> list[str]:
@@ -245,6 +244,7 @@ def open_invites(place: Place, *, everyones: bool) -> tuple[Hub, list[OpenInvite
     return hub, list(every(hub.list_my_invites, "invites"))
 
 
+@with_json_option
 def withdraw(
     invite_id: InviteArgument,
     url: UrlOption = None,
@@ -253,7 +253,7 @@ def withdraw(
     config: ConfigOption = None,
     *,
     everyones: AllOption = False,
-) -> None:
+) -> Output:
     """Withdraw an invitation: its link stops working at once."""
     hub, found = open_invites(Place(url, handle, data, config), everyones=everyones)
     fit = [it for it in found if it.id.startswith(invite_id)]
@@ -262,7 +262,7 @@ def withdraw(
     if len(fit) > 1:
         raise e.InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
     hub.withdraw_my_invite(fit[0].id)
-    say(f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")
+    return Output(fit[0], f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")
 
 
 app = group(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folkmoot.cli.backup import progress_bar
-from folkmoot.cli.commands import Output, Table, group, operator_command
+from folkmoot.cli.commands import Output, Table, group, operator_command, with_json_option
 from folkmoot.cli.limits import MAX_DIFFERING
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, option, settings_from
-from folkmoot.cli.output import moment, say
+from folkmoot.cli.output import moment
 from folkmoot.cli.show import Column, counted
 from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
@@ -52,7 +52,8 @@ NodeArgument = Annotated[
 ]
 
 
-def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = None) -> None:
+@with_json_option
+def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = None) -> Output:
     """Copy the database from the data folder to a PostgreSQL server.
 
     The hub must be stopped. Everything is copied with the same ids in one transaction and compared
@@ -71,8 +72,11 @@ def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = No
         raise e.DataFolderInUse(
             f"{error.message.rstrip('.')}; stop it first. Nothing was copied."
         ) from None
-    say(f"Copied {done.rows:,} rows of {done.tables} tables, and compared them.")
-    say("Next: set store.url, start the hub, and move the old file away when all is well.")
+    return Output(
+        {"rows": done.rows, "tables": done.tables},
+        f"Copied {done.rows:,} rows of {done.tables} tables, and compared them.",
+        "Next: set store.url, start the hub, and move the old file away when all is well.",
+    )
 
 
 @partial(operator_command, why="so no hub uses it. Start the hub first.")

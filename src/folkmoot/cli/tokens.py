@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec import UNSET
 
-from folkmoot.cli.commands import Output, Place, Table, group
+from folkmoot.cli.commands import Output, Place, Table, group, with_json_option
 from folkmoot.cli.credentials import (
     AsOption,
     UrlOption,
@@ -88,15 +88,14 @@ def find(tokens: list[CredentialView], beginning: str, whose: str = "your") -> C
     return (exact or found)[0]
 
 
+@with_json_option
 def list_tokens(
     url: UrlOption = None,
     handle: AsOption = None,
     for_handle: WhoseOption = None,
     data: DataOption = None,
     config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """List the tokens that open your account, without their secrets.
 
     Browsers that are signed in and apps that are connected are among them: what each can do, since
@@ -111,7 +110,7 @@ def list_tokens(
         Column(""),
     )  # fmt: skip
     nothing = "You have no tokens." if for_handle is None else f"@{for_handle} has no tokens."
-    Output(found, Table(columns, map(row, found), nothing)).show(as_json=as_json)
+    return Output(found, Table(columns, map(row, found), nothing))
 
 
 def row(token: CredentialView) -> list[str]:
@@ -126,6 +125,7 @@ def day(seconds: int | None) -> str:
     return "-" if seconds is None else moment(seconds).partition(" ")[0]
 
 
+@with_json_option
 def create(
     scope: ScopeOption = "",
     label: LabelOption = "",
@@ -135,9 +135,7 @@ def create(
     for_handle: ForOption = None,
     data: DataOption = None,
     config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Create a token, and show it this once.
 
     It opens your account until you revoke it, it expires, or you recover the account. Give a
@@ -162,15 +160,16 @@ def create(
         *([] if made.expires_at is None else [("Expires", moment(made.expires_at))]),
     ]
     limits = "" if made.scope == ALL else " within its scope"
-    Output(
+    return Output(
         made,
         *aligned(rows),
         "",
         f"Anyone who has the token can act as @{who}{limits}. It is not shown again.",
         None if for_handle else f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.",
-    ).show(as_json=as_json)
+    )
 
 
+@with_json_option
 def revoke(
     token_id: IdArgument,
     url: UrlOption = None,
@@ -180,7 +179,7 @@ def revoke(
     config: ConfigOption = None,
     *,
     yes: YesOption = False,
-) -> None:
+) -> Output:
     """Revoke a token, sign a browser out, or disconnect an app.
 
     Whatever is connected with it is disconnected at once. Asks first if it is the token that is
@@ -192,8 +191,7 @@ def revoke(
         operated, _ = place.hub_of(for_handle, "--for")
         found = find(operated.list_credentials().tokens, token_id, f"@{for_handle}'s")
         operated.revoke_credential(found.id)
-        say(f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
-        return
+        return Output(found, f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
     place.check("--for", for_handle)
     hub, login = signed_in(url, handle)
     if login.client_id:
@@ -208,9 +206,11 @@ def revoke(
         confirm(question, yes=yes)
     hub.revoke_credential(found.id)
     label = f" ({one_line(found.label)})" if found.label else ""
-    say(f"Revoked {word(found.id)[:SHORT]}{label}.")
-    if is_own:
-        say(f"Next: 'folkmoot account recover {login.handle}' gets a new token.")
+    return Output(
+        found,
+        f"Revoked {word(found.id)[:SHORT]}{label}.",
+        f"Next: 'folkmoot account recover {login.handle}' gets a new token." if is_own else None,
+    )
 
 
 app = group(

@@ -20,7 +20,7 @@ from folkmoot.cli.commands import (
 )
 from folkmoot.cli.credentials import AsOption, UrlOption, YesOption, confirm_name
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag
-from folkmoot.cli.output import duration, moment, say
+from folkmoot.cli.output import duration, moment
 from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.options import present, room_command, with_policy
 from folkmoot.cli.room.sentences import allowed, new_in
@@ -212,7 +212,7 @@ def change(
 
 
 @room_command
-def delete(hub: HubClient, name: opts.RoomArgument, *, yes: YesOption = False) -> None:
+def delete(hub: HubClient, name: opts.RoomArgument, *, yes: YesOption = False) -> Output:
     """Permanently delete a room and its history. For owners.
 
     Asks for the room's name first, unless --yes is given.
@@ -225,7 +225,7 @@ def delete(hub: HubClient, name: opts.RoomArgument, *, yes: YesOption = False) -
             "Nothing was deleted.",
         )
     hub.delete_room(name)
-    say(f"Deleted the room {name}.")
+    return Output({"room": name}, f"Deleted the room {name}.")
 
 
 @room_command
@@ -283,7 +283,9 @@ def invites(hub: HubClient, name: opts.RoomArgument) -> Output:
 
 
 @room_command
-def uninvite(hub: HubClient, name: opts.RoomArgument, who: opts.WaitedForArgument) -> None:
+def uninvite(hub: HubClient, name: opts.RoomArgument, who: opts.WaitedForArgument) -> Output:
     """Withdraw an invitation to a room that nobody has used yet."""
-    hub.withdraw_invitation(name, who.removeprefix("@"))
-    say(f"Withdrew the invitation of {word(who)} to {name}.")
+    whom = who.removeprefix("@")
+    hub.withdraw_invitation(name, whom)
+    done = f"Withdrew the invitation of {word(who)} to {name}."
+    return Output({"room": name, "invited": whom}, done)
