@@ -9,8 +9,11 @@ from msgspec import Struct
 
 from folkmoot.cli import main as command_line
 from folkmoot.operations.call import Call
-from folkmoot.operations.row import Absent, Nothing, Operation
+from folkmoot.operations.declare import Topic
+from folkmoot.operations.row import Absent
 from folkmoot.operations.table import CATALOGUE, OPERATIONS
+
+MEASURED = Absent("It is measured as a tool.")
 
 
 class Done(Struct, frozen=True):
@@ -19,27 +22,15 @@ class Done(Struct, frozen=True):
     done: bool = True
 
 
-async def nothing(_: Call[Nothing]) -> Done:
-    """Answer at once."""
+@Topic(scope="mail.read").reads("msg/nothing", MEASURED, commands=MEASURED)
+async def nothing(_: Call) -> Done:
+    """Do nothing."""
     return Done()
-
-
-NOTHING = Operation(
-    name="msg/nothing",
-    description="Do nothing.",
-    takes=Nothing,
-    gives=Done,
-    handler=nothing,
-    scope="mail.read",
-    effect="reads",
-    routes=Absent("It is measured as a tool."),
-    commands=Absent("It is measured as a tool."),
-)
 
 
 def main() -> None:
     """Run the command, with the tool in the table."""
-    CATALOGUE.__init__((*OPERATIONS, NOTHING))  # type: ignore[misc]
+    CATALOGUE.__init__((*OPERATIONS, *nothing.rows))  # type: ignore[misc]
     command_line()
 
 

@@ -174,7 +174,7 @@ def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> 
         complain(f"{note}.", kind="warning")
     if added.tried is not None:
         show_tried(added.tried)
-    say(f"Added {added.namespace} to {added.file}.")
+    say(f"Added {added.namespace} to {from_here(added.file)}.")
     if not table.get("everyone"):
         say(
             f"No one can use {added.namespace} yet. To allow someone: folkmoot grant HANDLE "
@@ -185,6 +185,12 @@ def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> 
     else:
         say("No hub is running. It will be available at the next start.")
     return True
+
+
+def from_here(file: str) -> str:
+    """A path as one would type it: a hub may have been started elsewhere."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def follow(hub: OperatedHub, namespace: str) -> None:
@@ -228,5 +234,5 @@ def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = N
     """
     hub = OperatedHub(config, data)
     gone = hub.remove_server(name)
-    done = f"Removed {gone.namespace} from {gone.file}."
+    done = f"Removed {gone.namespace} from {from_here(gone.file)}."
     return Output(gone, done, "The running hub has removed it." if hub.runs else None)
