@@ -17,11 +17,11 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_974,
+    "(modules)": 2_977,
     "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_514,
+    "cli": 10_517,
     "client": 2_718,
     "cluster": 1_187,
     "core": 4_148,
@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 88_017
+MOST_TESTS = 88_022
 
 
 def code_lines(text: str) -> int:

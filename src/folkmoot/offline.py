@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, cast
@@ -83,7 +83,7 @@ class StoppedSettings(Entity):
     loaded: Loaded
 
     async def reload(self) -> Struct:
-        """There is nobody who goes by the settings."""
+        """Raise that no hub is there to follow the settings."""
         raise e.HubNotRunning("No hub is running.")
 
     async def edit(self, change: Callable[[str], str], *, pretend: bool = False) -> None:
@@ -91,7 +91,11 @@ class StoppedSettings(Entity):
         changed = await asyncio.to_thread(edit, self.loaded, change, pretend=True)
         new = changed.gateway.backends.keys() - self.loaded.gateway.backends.keys()
         namespaces = [changed.gateway.backends[name].namespace for name in new]
-        if taken := await asyncio.to_thread(handles_among, changed.settings, namespaces):
+        taken: list[str] = []
+        # A database that cannot be asked is no reason; `doctor` says what is wrong with it.
+        with suppress(e.FolkmootError):
+            taken = await asyncio.to_thread(handles_among, changed.settings, namespaces)
+        if taken:
             raise e.SettingsUnwritable(IS_HANDLE.format(", ".join(taken)))
         if not pretend:
             self.loaded = await asyncio.to_thread(edit, self.loaded, change)

@@ -199,6 +199,13 @@ def test_a_server_that_cannot_be_reached_is_not_added(cli, tmp_path):
     assert not (tmp_path / ".folkmoot").exists()
 
 
+def test_a_database_that_cannot_be_asked_is_no_reason_not_to_add_a_server(cli, tmp_path):
+    (tmp_path / ".folkmoot").mkdir(mode=0o700)
+    (tmp_path / ".folkmoot" / "folkmoot.db").write_bytes(b"not a database" * 100)
+    added = cli("backends", "add", "docs", "--no-test", "--url", "https://h/mcp")
+    assert added.code == 0, added
+
+
 def test_without_a_hub_what_is_configured_is_listed(cli, tmp_path):
     ran = cli(
         "backends", "add", "docs", "--no-test", "--url", "https://h/mcp?key=sesame", "--header",
