@@ -169,6 +169,8 @@ async def test_five_processes_that_share_one_refresh_token_renew_at_once(ada):
     assert ada.consents == 1
 
 
+# The first of the tests that need FastMCP installs it.
+@pytest.mark.timeout(600)
 async def test_fastmcp_signs_in(hub, ada):
     try:
         python = installed(FASTMCP, "python")
