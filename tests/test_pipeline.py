@@ -221,3 +221,16 @@ async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(ledger)
     assert await rest[0]() == "read"
     with pytest.raises(e.TooManyInFlight):
         await pipeline.run(calling("read"), ALICE, READER, lambda _: e.TooManyInFlight("full"))
+
+
+async def test_an_error_that_an_interceptor_gives_each_time_keeps_nothing_of_earlier_messages(
+    ledger,
+):
+    same = Block(e.BlockedByInterceptor("Not today."))
+    pipeline = through(ledger, Judges(lambda _: same))
+    lengths = []
+    for _ in range(5):
+        with pytest.raises(e.BlockedByInterceptor) as refused:
+            await pipeline.run(calling("read"), ALICE, READER)
+        lengths.append(len(refused.traceback))
+    assert len(set(lengths)) == 1

@@ -63,10 +63,11 @@ Defer: TypeAlias = Callable[[Callable[[], Awaitable[Any]]], e.FolkmootError | No
 
 def refuse(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
     """Tell the sender of a message that it was stopped."""
-    raise error_of(ruling)
+    # An interceptor may give the same error each time: every raise would add frames to it.
+    raise error_of(ruling).with_traceback(None)
 
 
-class Pipeline(msgspec.Struct, frozen=True, gc=False):
+class Pipeline(msgspec.Struct, frozen=True):
     """Takes messages from one way in to their service.
 
     The cost of a message is that of its own steps; nothing here grows with what is stored.

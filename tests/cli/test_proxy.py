@@ -8,12 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from folkmoot.cli import proxy_held
+from folkmoot.cli import proxy_held, show
 from folkmoot.cli.output import ExitCode
 from folkmoot.datafolder.proxies import recorded
+from folkmoot.proxy.held import HeldView
 from folkmoot.proxy.tape import read_tape
 
 SERVER = """\
@@ -154,14 +157,20 @@ def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(cli):
         assert terminal.process.wait(60) == ExitCode.OK
 
 
-def test_held_messages_are_shown_below_each_other_on_a_terminal(capsys):
-    row = proxy_held.HeldRow(
-        "7/1", "4 s", "→ server", "tools/call rm", "ask", "Why?", "{" + "x" * 90
-    )
-    proxy_held.draw(row)
+def test_held_messages_are_shown_below_each_other_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(show, "on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    view = HeldView(
+        1, time.time() - 4.5, "client_to_server", "request", "tools/call", "rm",
+        rule="ask", reason="Why?", preview="{" + "x" * 90,
+    )  # fmt: skip
+    held = proxy_held.HoldingProcess(7, Path("socket"))
+    show.show_entries([proxy_held.entry(held, view)] * 2, "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["7/1  tools/call rm", "  → server, for 4 s, by ask: Why?"]
-    assert shown[2:] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
+    assert shown[2:4] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
+    assert shown[4:] == shown[:4]
 
 
 def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(cli):

@@ -369,12 +369,12 @@ export type CreateInvite = {
 
 export type CreateRoom = {
   name: string;
-  access?: "open" | "invite" | "private";
+  access?: "open" | "invite" | "private" | null;
+  durable?: boolean | null;
   capabilities?: Array<Capability> | null;
-  grants?: Record<string, Array<Capability>>;
-  policy?: PolicyChange;
+  grants?: Record<string, Array<Capability>> | null;
+  policy?: PolicyChange | null;
   backends?: Array<string> | null;
-  durable?: boolean;
 };
 
 export type CreatedCode = {
@@ -668,14 +668,6 @@ export type HubStatus = {
   disk: FreeDisk | null;
 };
 
-export type Invitation = {
-  room: string;
-  handle?: string;
-  guest?: string;
-  token?: string;
-  expires_at?: string;
-};
-
 export type Invite = unknown;
 
 export type InviteFor = {
@@ -693,6 +685,15 @@ export type InvitedHandle = {
   invite_code: string;
   invite_url: string;
   until: number;
+};
+
+export type InvitedToRoom = {
+  room: string;
+  handle?: string;
+  guest?: string;
+  token?: string;
+  expires_at?: string;
+  message: string;
 };
 
 export type KeptBackup = {
@@ -1143,6 +1144,30 @@ export type Room = {
   read_seq?: number;
   unread?: number;
   mentions?: number;
+};
+
+export type RoomCreated = {
+  name: string;
+  access: "open" | "invite" | "private";
+  durable: boolean;
+  epoch: string;
+  role: "owner" | "member" | "guest" | null;
+  owners: Array<string>;
+  capabilities: Array<Capability>;
+  policy: RoomPolicy;
+  participants: number;
+  first_seq: number;
+  last_seq: number;
+  created_at: string;
+  oldest_seq?: number;
+  grants?: Record<string, Array<Capability>>;
+  backends?: Array<string>;
+  may_enter: boolean;
+  invited?: boolean;
+  read_seq?: number;
+  unread?: number;
+  mentions?: number;
+  message: string;
 };
 
 export type RoomGrant = {

@@ -386,12 +386,14 @@ def forget(handle: HandleArgument, url: UrlOption = None) -> Output:
     return Output(named(login), f"{login.name} is no longer saved here.")
 
 
-def token(handle: HandleArgument, url: UrlOption = None) -> None:
+@with_json_option
+def token(handle: HandleArgument, url: UrlOption = None) -> Output:
     """Print the token of a saved account, for a program.
 
     Anyone who has the token can act as the account.
     """
-    say(login_for(url, handle).token)
+    kept = login_for(url, handle).token
+    return Output({"token": kept}, kept)
 
 
 app = group(

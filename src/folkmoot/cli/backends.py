@@ -14,8 +14,8 @@ from folkmoot.cli.backends_show import (
     accept,
     configured,
     diff,
+    entry,
     hub_of,
-    show_views,
     views_of,
 )
 from folkmoot.cli.backends_sign_in import sign_in
@@ -31,7 +31,7 @@ from folkmoot.cli.call import (
     perform,
     split,
 )
-from folkmoot.cli.commands import group
+from folkmoot.cli.commands import Note, Output, group, with_json_option
 from folkmoot.cli.limits import RELOAD_SECONDS
 from folkmoot.cli.options import (
     ConfigOption,
@@ -41,8 +41,8 @@ from folkmoot.cli.options import (
     argument,
     settings_from,
 )
-from folkmoot.cli.output import complain, run_until_stopped, say, say_data
-from folkmoot.cli.show import counted
+from folkmoot.cli.output import complain, run_until_stopped, say
+from folkmoot.cli.show import counted, show_entries
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def call_backend(
 NONE = "No backends. 'folkmoot backends add' adds one."
 
 
-def list_backends(
-    config: ConfigOption = None, data: DataOption = None, *, as_json: JsonOption = False
-) -> None:
+@with_json_option
+def list_backends(config: ConfigOption = None, data: DataOption = None) -> Output:
     """List the servers behind the hub and their state.
 
     Without a running hub, lists what is configured. In a pipe the columns are: namespace, state,
@@ -126,21 +125,15 @@ def list_backends(
         views, runs = views_of(hub_of(loaded)), True
     except e.HubNotRunning:
         views, runs = [configured(spec) for spec in loaded.gateway.backends.values()], False
-    if as_json:
-        say_data({"running": runs, "backends": views})
-        return
-    if not runs:
-        folder = loaded.settings.data_folder
-        say(f"No hub is running on {folder}. This is what is configured.", err=True)
-    if views:
-        show_views(views, time.time())
-    else:
-        say(NONE, err=True)
+    folder = loaded.settings.data_folder
+    stopped = Note(f"No hub is running on {folder}. This is what is configured.")
+    shown = [entry(view, time.time()) for view in views]
+    told = {"running": runs, "backends": views}
+    return Output(told, None if runs else stopped, lambda: show_entries(shown, NONE))
 
 
-def reload(
-    config: ConfigOption = None, data: DataOption = None, *, as_json: JsonOption = False
-) -> None:
+@with_json_option
+def reload(config: ConfigOption = None, data: DataOption = None) -> Output:
     """Reload the settings of the running hub.
 
     Prints what changed. A hub reloads its settings file by itself; this also says whether the file
@@ -149,10 +142,7 @@ def reload(
     hub = hub_of(settings_from(config, data=data))
     hub.seconds = RELOAD_SECONDS
     done = hub.reload_settings()
-    if as_json:
-        say_data(done)
-        return
-    show_reloaded(done)
+    return Output(done, lambda: show_reloaded(done))
 
 
 def show_reloaded(done: Reloaded) -> None:

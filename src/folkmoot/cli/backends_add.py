@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from folkmoot.cli.backends_test import (
     show_tried,
     table_of,
 )
-from folkmoot.cli.commands import Output, with_json_option
+from folkmoot.cli.commands import Note, Output, with_json_option
 from folkmoot.cli.limits import REACH_SECONDS
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
@@ -32,14 +33,14 @@ from folkmoot.cli.options import (
     flag,
     option,
 )
-from folkmoot.cli.output import ExitCode, complain, say
+from folkmoot.cli.output import complain, say
 from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings.files import FileUnreadable
 
 if TYPE_CHECKING:
-    pass
+    from folkmoot.operations.operator.server_edits import AddedServer
 
 LOOK_SECONDS = 0.1
 
@@ -71,6 +72,7 @@ OAuthOption = Annotated[bool, flag("--oauth", "Have each person sign in to it (O
 NoTestOption = Annotated[bool, flag("--no-test", "Do not test the connection first.")]
 
 
+@with_json_option
 def add(
     ctx: typer.Context,
     names: NamesArgument = None,
@@ -89,7 +91,7 @@ def add(
     lenient: LenientOption = False,
     oauth: OAuthOption = False,
     no_test: NoTestOption = False,
-) -> None:
+) -> Output:
     """Add an MCP server to the hub's settings file.
 
     Connects to the server first, and writes nothing if that fails. Everything else in the file
@@ -116,13 +118,14 @@ def add(
         own = {**({"namespace": namespace} if namespace else {}), **common}
         signing = {"auth": "oauth"} if oauth else {}
         tables = {(names or [""])[0]: table_of(url, command, env, header, **own, **signing)}
-    if not tables:
-        say("Nothing to add.", err=True)
     for name, table in tables.items():
         check_table(name, table)
-    added = [put(hub, name, table, tested=not no_test) for name, table in tables.items()]
-    if not all(added):
-        raise typer.Exit(ExitCode.FAILED)
+    tried = {name: put(hub, name, table, tested=not no_test) for name, table in tables.items()}
+    added = {name: it for name, it in tried.items() if it is not None}
+    shown = [partial(show_added, hub, it, tables[name]) for name, it in added.items()]
+    nothing = None if tables else Note("Nothing to add.")
+    told = {"added": list(added.values())}
+    return Output(told, nothing, *shown, failed=len(added) < len(tables))
 
 
 def imported(
@@ -160,16 +163,20 @@ def imported(
     return tables
 
 
-def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> bool:
-    """Add one server, and say what came of it; whether it was added."""
+def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> AddedServer | None:
+    """Add one server; what is wrong with it is said at once, as others may be right."""
     try:
-        added = hub.add_server(name=name, table=table, tested=tested)
+        return hub.add_server(name=name, table=table, tested=tested)
     except e.CommandInvalid as error:
         told = error.message
         complain(told if name in told else f"{word(name)}: {told}")
         if tested and told.endswith("Nothing was saved."):
             say("--no-test adds a server that cannot be reached.", err=True)
-        return False
+        return None
+
+
+def show_added(hub: OperatedHub, added: AddedServer, table: Mapping[str, Any]) -> None:
+    """What came of adding a server."""
     for note in added.notes:
         complain(f"{note}.", kind="warning")
     if added.tried is not None:
@@ -184,7 +191,6 @@ def put(hub: OperatedHub, name: str, table: dict[str, Any], *, tested: bool) -> 
         follow(hub, added.namespace)
     else:
         say("No hub is running. It will be available at the next start.")
-    return True
 
 
 def from_here(file: str) -> str:

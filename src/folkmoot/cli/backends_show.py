@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.limits import MAX_FAULTS
 from folkmoot.cli.operator import SocketHub, running
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
-    JsonOption,
     argument,
     flag,
     option,
@@ -25,15 +25,12 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import (
     ExitCode,
-    aligned,
     complain,
     duration,
     moment,
-    on_terminal,
     say,
-    say_data,
 )
-from folkmoot.cli.show import counted, word
+from folkmoot.cli.show import Entry, counted, word
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.relay.upstream.model import BackendView
@@ -41,7 +38,6 @@ from folkmoot.settings import BackendSpec, Loaded
 from folkmoot.settings.fields import masked_arguments, without_query
 
 if TYPE_CHECKING:
-    from folkmoot.cli.show import Terminal
     from folkmoot.operations.operator.servers import AcceptedTool, ChangedTool, ChangedTools
 
 
@@ -86,18 +82,12 @@ def configured(spec: BackendSpec) -> BackendView:
     )
 
 
-def show_views(views: Sequence[BackendView], now: float) -> None:
-    """Print all backends: drawn on a terminal, else a line each."""
-    if on_terminal():
-        from folkmoot.cli.show import Terminal
-
-        terminal = Terminal()
-        for view in views:
-            draw(view, now, terminal)
-        terminal.flush()
-        return
-    for line in aligned([row(view) for view in views]):
-        say(line)
+def entry(view: BackendView, now: float) -> Entry:
+    """One backend: its name and state, then its tools, problems and use."""
+    since = view.since if view.state != "off" else None
+    lasted = f" for {duration(max(0.0, now - since))}" if since else ""
+    head = (view.namespace, "bold"), ("  ", ""), (view.state, STYLES.get(view.state, ""))
+    return Entry((*head, (lasted, "")), details(view), row(view))
 
 
 def row(view: BackendView) -> list[str]:
@@ -116,24 +106,6 @@ def row(view: BackendView) -> list[str]:
         str(sum(map(len, view.findings.values()))),
         word(view.node),
     ]
-
-
-def draw(view: BackendView, now: float, terminal: Terminal) -> None:
-    """Draw one backend: its name and state, then its tools, problems and use."""
-    head = [(view.namespace, "bold"), ("  ", ""), (view.state, STYLES.get(view.state, ""))]
-    if view.since and view.state != "off":
-        head.append((f" for {duration(max(0.0, now - view.since))}", ""))
-    terminal.write(terminal.truncated(head))
-    for text, style in details(view):
-        for line in wrapped(text, terminal.width):
-            terminal.write(f"{INDENT}{terminal.styled(line, style)}")
-
-
-def wrapped(text: str, width: int | None) -> list[str]:
-    """The lines of a text inside its indentation."""
-    room = max((width or 80) - len(INDENT), 10)
-    # Paths and names have hyphens too, and are to be copied.
-    return textwrap.wrap(text, room, break_on_hyphens=False)
 
 
 def details(view: BackendView) -> Iterator[tuple[str, str]]:
@@ -207,13 +179,12 @@ DigestOption = Annotated[
 DIGEST_LENGTH = 32
 
 
+@with_json_option
 def diff(
     name: WhichArgument = None,
     config: ConfigOption = None,
     data: DataOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Show tools that changed or were added.
 
     Their description or schema differs from when they were first seen, or they were added after the
@@ -224,15 +195,17 @@ def diff(
     namespace, _, tool = (name or "").partition(":")
     found = hub_of(loaded).list_pins(namespace=namespace)
     tools = meant(name or "", found) if tool else found.tools
-    if as_json:
-        shown = [msgspec.to_builtins(each) for each in tools]
-        say_data({"tools": shown, "digest": digest_of(tools), "starting": found.starting})
-        return
+    told = {"tools": tools, "digest": digest_of(tools), "starting": found.starting}
+    return Output(told, lambda: show_changed(found, tools, name or ""))
+
+
+def show_changed(found: ChangedTools, tools: Sequence[ChangedTool], name: str) -> None:
+    """Print how tools differ, and how to accept them."""
     if not tools:
         show_nothing(found)
         return
     show_differences(tools)
-    if not tool and found.count > len(tools):
+    if ":" not in name and found.count > len(tools):
         left = found.count - len(tools)
         say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
     warn_of_starting(found)
@@ -300,6 +273,7 @@ def folded(line: str, width: int | None) -> list[str]:
     )
 
 
+@with_json_option
 def accept(
     tools: ToolsArgument = None,
     config: ConfigOption = None,
@@ -307,8 +281,7 @@ def accept(
     *,
     digest: DigestOption = None,
     every: AllOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Accept tools that changed or were added.
 
     From then on they are listed and can be called. With --digest, accepts exactly what 'folkmoot
@@ -333,13 +306,10 @@ def accept(
     if changed:
         complain(f"{', '.join(map(word, changed))}: {CHANGED}")
         raise typer.Exit(ExitCode.FAILED)
-    if as_json:
-        say_data({"accepted": accepted})
-    elif accepted:
-        say(f"Accepted {', '.join(map(word, accepted))}.")
-        warn_of_starting(found)
-    else:
-        show_nothing(found)
+    if not accepted:
+        return Output({"accepted": []}, lambda: show_nothing(found))
+    told = f"Accepted {', '.join(map(word, accepted))}."
+    return Output({"accepted": accepted}, told, lambda: warn_of_starting(found))
 
 
 def as_seen(tool: ChangedTool) -> AcceptedTool:

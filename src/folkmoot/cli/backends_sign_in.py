@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import time
 import webbrowser
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from folkmoot.accounts.limits import SIGN_IN_SECONDS
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
-from folkmoot.cli.options import JsonOption, argument
-from folkmoot.cli.output import say, say_data
+from folkmoot.cli.options import argument
+from folkmoot.cli.output import say
 from folkmoot.cli.tokens import PrintOption
 from folkmoot.core import errors as e
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
+    from folkmoot.cli.credentials import Login
 
 LOOK_SECONDS: Final = 2.0
 
 
+@with_json_option
 def sign_in(
     name: Annotated[str, argument("NAME", "The server, by its namespace.")],
     url: UrlOption = None,
     handle: AsOption = None,
     *,
     only_print: PrintOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Sign in to a server behind the hub.
 
     For servers with auth = "oauth", to which each person signs in themselves. Opens the hub's page
@@ -32,10 +37,12 @@ def sign_in(
     """
     hub, login = signed_in(url, handle)
     link = hub.begin_connection(namespace=name).url
-    if as_json:
-        say_data({"handle": login.handle, "namespace": name, "url": link})
-        return
-    say(link)
+    told = {"handle": login.handle, "namespace": name, "url": link}
+    return Output(told, link, lambda: wait_for(hub, login, name, link, only_print=only_print))
+
+
+def wait_for(hub: HubClient, login: Login, name: str, link: str, *, only_print: bool) -> None:
+    """Open the page, and wait until they have signed in there."""
     if only_print or not webbrowser.open(link):
         say(f"Open this link to sign in to {name} as @{login.handle}.", err=True)
     if only_print:

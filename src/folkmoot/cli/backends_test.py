@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from folkmoot.cli.backends_show import wrapped
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.limits import MAX_NAMES
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     HeaderOption,
-    JsonOption,
     argument,
     command_behind,
     option,
     written_headers,
 )
-from folkmoot.cli.output import ExitCode, complain, on_terminal, say, say_data
+from folkmoot.cli.output import complain, on_terminal, say
 from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.settings import BackendSpec, Loaded
@@ -112,6 +112,7 @@ WhichArgument = Annotated[
 ]
 
 
+@with_json_option
 def try_out(
     ctx: typer.Context,
     name: WhichArgument = None,
@@ -121,9 +122,7 @@ def try_out(
     header: HeaderOption = None,
     config: ConfigOption = None,
     data: DataOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Connect to a server once, and show what it offers.
 
     Shows the names its tools would have here, and which could not be listed and why. Nothing is
@@ -142,12 +141,7 @@ def try_out(
         name, table = namespace or NAMELESS, table_of(url, command, env, header)
         check_table(name, table)
         found = hub.test_server(name=name, table=table).tried
-    if as_json:
-        say_data(found)
-    else:
-        show_tried(found)
-    if not found.ok:
-        raise typer.Exit(ExitCode.FAILED)
+    return Output(found, lambda: show_tried(found), failed=not found.ok)
 
 
 def table_of(
@@ -196,14 +190,13 @@ def show_tried(tried: Tried) -> None:
                 say(line)
     if not any(named for _, named in sorts):
         say("It offers nothing.")
+    room = max((width or 80) - 2, 10)
     if tried.faults:
         say("What is wrong:")
         for fault in tried.faults:
-            for line in wrapped(word(fault), width):
-                say(f"  {line}")
+            say(textwrap.indent(textwrap.fill(word(fault), room, break_on_hyphens=False), "  "))
     if tried.advice:
-        for line in wrapped(word(tried.advice), width):
-            say(line)
+        say(textwrap.fill(word(tried.advice), room, break_on_hyphens=False))
 
 
 def name_lines(named: list[Named], width: int | None) -> Iterator[str]:

@@ -92,7 +92,7 @@ def accept(
     fingerprint: FingerprintOption = None,
     *,
     yes: YesOption = False,
-) -> None:
+) -> Output:
     """Trust the key that the hub has for someone now.
 
     If it has none, they count as having none from then on. Ask them first, but not through this
@@ -125,11 +125,9 @@ def accept(
         if key and current != peer:
             known.trust(owner, current, key, now())
             known.rename(owner, peer, current)
-    say(
-        f"@{peer} is trusted with {fingerprint_of(key)}."
-        if key
-        else f"@{peer} is known to have no key."
-    )
+    digits = fingerprint_of(key)
+    done = f"@{peer} is trusted with {digits}." if key else f"@{peer} is known to have no key."
+    return Output({"handle": peer, "fingerprint": digits if key else None}, done)
 
 
 def check_fingerprint(given: str, key: str, differs: str = "The hub names another key") -> None:
@@ -146,7 +144,7 @@ def verify(
     fingerprint: FingerprintOption = None,
     *,
     yes: YesOption = False,
-) -> None:
+) -> Output:
     """Mark someone's key as verified, after you compared it with them.
 
     Ask them, by telephone or in person, what 'folkmoot bridge key show' prints on their computer.
@@ -163,18 +161,20 @@ def verify(
             say(f"@{peer} is {fingerprint_of(pin.key)}", err=True)
             confirm(f"Has @{peer} told you the same digits?", yes=yes)
         known.note_verified(owner, peer, pin.key)
-    say(f"The key of @{peer} is verified.")
+    told = {"handle": peer, "fingerprint": fingerprint_of(pin.key)}
+    return Output(told, f"The key of @{peer} is verified.")
 
 
 @peers_app.command()
 @device_command
-def forget(own: OwnDevice, peer: HandleArgument, *, yes: YesOption = False) -> None:
+def forget(own: OwnDevice, peer: HandleArgument, *, yes: YesOption = False) -> Output:
     """Forget someone's keys; the next key from the hub is trusted."""
     owner = own.keys().current.public
     confirm(f"The next key that the hub names for @{peer} will be trusted. Continue?", yes=yes)
     with ledger() as known:
         count = known.forget(owner, peer)
-    say(f"@{peer} is forgotten." if count else f"No key of @{peer} was known.")
+    done = f"@{peer} is forgotten." if count else f"No key of @{peer} was known."
+    return Output({"handle": peer, "forgotten": bool(count)}, done)
 
 
 def fingerprint_of(key: str) -> str:

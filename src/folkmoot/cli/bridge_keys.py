@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.commands import Command, Lazy, Output, group, with_json_option, with_options
+from folkmoot.cli.commands import (
+    Command,
+    Lazy,
+    Output,
+    Warned,
+    group,
+    with_json_option,
+    with_options,
+)
 from folkmoot.cli.credentials import (
     AsOption,
     Login,
@@ -26,9 +34,7 @@ from folkmoot.cli.credentials import (
 from folkmoot.cli.options import argument, flag, number, option
 from folkmoot.cli.output import (
     aligned,
-    complain,
     moment,
-    say,
 )
 from folkmoot.core import errors as e
 
@@ -201,7 +207,7 @@ def named_by_hub(own: OwnDevice, public: str) -> str:
 @device_command
 def export_key(
     own: OwnDevice, file: ExportArgument, passphrase_fd: DescriptorOption = None
-) -> None:
+) -> Output:
     """Write the keys of an account into a file, under a passphrase.
 
     Anyone with the file and the passphrase can read your mail: keep them apart. The file also has
@@ -217,17 +223,18 @@ def export_key(
     with ledger() as known:
         pins = known.pins(keys.current.public)
     put_new(path, pack(keys, pins, passphrase))
-    say(f"The keys of {own.login.name} are in {path}.")
+    return Output({"file": str(path)}, f"The keys of {own.login.name} are in {path}.")
 
 
 @app.command("import")
+@with_json_option
 def import_key(
     file: ImportArgument,
     passphrase_fd: DescriptorOption = None,
     key_file: KeyFileOption = None,
     *,
     keyring: KeyringOption = False,
-) -> None:
+) -> Output:
     """Import the keys of an account from another device.
 
     The key in the file becomes this device's key. A previous key is kept to read old mail.
@@ -249,14 +256,18 @@ def import_key(
         if before is not None and before.current.public != owner:
             known.hand_on(before.current.public, owner)
         differ = [pin.handle for pin in brought.pins if not known.recall(owner, pin)]
-    say(f"The key of @{brought.handle} on {brought.hub} is here: {fingerprint(owner)}.")
-    for peer in differ:
-        complain(f"@{peer}: the file trusts another key than this device.", kind="warning")
+    digits = fingerprint(owner)
+    told = {"handle": brought.handle, "hub": brought.hub, "fingerprint": digits, "differ": differ}
+    return Output(
+        told,
+        f"The key of @{brought.handle} on {brought.hub} is here: {digits}.",
+        *(Warned(f"@{peer}: the file trusts another key than this device.") for peer in differ),
+    )
 
 
 @app.command()
 @device_command
-def publish(own: OwnDevice, *, replace: ReplaceOption = False) -> None:
+def publish(own: OwnDevice, *, replace: ReplaceOption = False) -> Output:
     """Publish this device's key on the hub as yours.
 
     'folkmoot bridge' does this by itself if the hub names no key. If the hub names another device's
@@ -264,21 +275,21 @@ def publish(own: OwnDevice, *, replace: ReplaceOption = False) -> None:
     correspondents are notified that your key has changed.
     """
     public, named = own.keys().current.public, own.published()
+    told = {"public_key": public, "changed": named != public}
     if named == public:
-        say("The hub already names this device's key.")
-        return
+        return Output(told, "The hub already names this device's key.")
     if named and not replace:
         raise e.DeviceKeyUnusable(
             "The hub names another device's key as yours. Import that key here with "
             "'folkmoot bridge key import', or use --replace."
         )
     own.publish(public)
-    say("The hub now names this device's key.")
+    return Output(told, "The hub now names this device's key.")
 
 
 @app.command()
 @device_command
-def rotate(own: OwnDevice, *, yes: YesOption = False) -> None:
+def rotate(own: OwnDevice, *, yes: YesOption = False) -> Output:
     """Replace this device's key, here and on the hub.
 
     The old key is kept to read old mail. Every correspondent is notified that your key has changed,
@@ -301,7 +312,8 @@ def rotate(own: OwnDevice, *, yes: YesOption = False) -> None:
             f"The new key is saved here, but not yet published on the hub: {error.message} "
             "'folkmoot bridge key publish --replace' tries again."
         ) from None
-    say(f"Your key is now {fingerprint(fresh.public)}.")
+    digits = fingerprint(fresh.public)
+    return Output({"public_key": fresh.public, "fingerprint": digits}, f"Your key is now {digits}.")
 
 
 def asked_passphrase(descriptor: int | None, *, twice: bool) -> str:

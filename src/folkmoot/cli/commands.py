@@ -30,6 +30,7 @@ from folkmoot.cli.operator import NO_ACCOUNTS, OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
 from folkmoot.cli.output import ExitCode, aligned, complain, say, say_data
 from folkmoot.cli.show import Column, show_fields, show_table, word
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -85,11 +86,21 @@ class Warned(Struct, eq=False):
 
 
 class Output:
-    """What a command answers: data for a program, and what a person is shown of it."""
+    """What a command answers: data for a program, and what a person is shown of it.
 
-    def __init__(self, data: Any, *shown: str | Table | Fields | Note | Warned | None) -> None:
+    A function among what is shown draws by itself. A command that `failed`, perhaps with an error,
+    ends after its answer is shown.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *shown: str | Table | Fields | Note | Warned | Callable[[], object] | None,
+        failed: bool | e.FolkmootError | None = False,
+    ) -> None:
         self.data = data
         self._shown = shown
+        self._failed = failed
 
     def show(self, *, as_json: bool) -> None:
         """Print the output as JSON or for people."""
@@ -98,10 +109,18 @@ class Output:
         for part in self._shown:
             if isinstance(part, Warned):
                 part.show()
-            elif isinstance(part, str) and not as_json:
+            elif part is None or as_json:
+                continue
+            elif isinstance(part, str):
                 say(part)
-            elif part is not None and not isinstance(part, str) and not as_json:
+            elif callable(part):
+                part()
+            else:
                 part.show()
+        if isinstance(self._failed, e.FolkmootError):
+            raise self._failed
+        if self._failed:
+            raise typer.Exit(ExitCode.FAILED)
 
 
 def with_options(

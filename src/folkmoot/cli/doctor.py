@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from folkmoot import __version__
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.doctor_as import CLIENTS, Walk
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     HostOption,
-    JsonOption,
     PortOption,
     argument,
     choice,
     settings_from,
 )
-from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_data, size
+from folkmoot.cli.output import PROGRAM, console, on_terminal, say, size
 from folkmoot.cli.show import counted, word
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Finding, Paths
@@ -330,6 +330,7 @@ ClientOption = Annotated[
 ]  # fmt: skip
 
 
+@with_json_option
 def doctor(
     url: ServerArgument = None,
     client: ClientOption = None,
@@ -337,9 +338,7 @@ def doctor(
     port: PortOption = None,
     data: DataOption = None,
     config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Check that a hub can run here, and say what to fix.
 
     Checks the program, the settings, the certificate, the folder for tapes, the rules, the servers
@@ -354,8 +353,7 @@ def doctor(
     if url or client:
         if not (url and client) or host or port or data or config:
             raise typer.BadParameter("--as CLIENT goes with URL, and with --json alone")
-        report(asyncio.run(Walk(CLIENTS[client], url).run()), as_json=as_json)
-        return
+        return report(asyncio.run(Walk(CLIENTS[client], url).run()))
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
         loaded = settings_from(config, runs=True, host=host, port=port, data=data)
@@ -369,18 +367,14 @@ def doctor(
         findings += [check_recording(loaded.settings), check_interceptors(loaded.settings)]
         findings += check_backends(loaded)
         findings.extend(check_data(loaded.settings))
-    report(findings, as_json=as_json)
+    return report(findings)
 
 
-def report(findings: Sequence[Finding], *, as_json: bool) -> None:
+def report(findings: Sequence[Finding]) -> Output:
     """Show the findings; end with an error where one is a problem."""
     well = all(finding.level != "problem" for finding in findings)
-    if as_json:
-        say_data({"ok": well, "findings": findings})
-    else:
-        show_findings(findings)
-    if not well:
-        raise typer.Exit(ExitCode.FAILED)
+    told = {"ok": well, "findings": findings}
+    return Output(told, lambda: show_findings(findings), failed=not well)
 
 
 def check_settings(loaded: Loaded) -> Iterator[Finding]:

@@ -14,13 +14,12 @@ import typer
 from folkmoot.cli.commands import Note, Output, Table, every, opened_hub, operator_command
 from folkmoot.cli.credentials import HandleArgument, checked_handle
 from folkmoot.cli.operator import OperatedHub
-from folkmoot.cli.options import JsonOption, argument, flag
+from folkmoot.cli.options import argument, flag
 from folkmoot.cli.output import (
     complain,
     moment,
     on_terminal,
     say,
-    say_data,
 )
 from folkmoot.cli.show import Column, at, show_table
 from folkmoot.settings.types import is_loopback
@@ -98,7 +97,7 @@ def revoke(
 
 
 @operator_command
-def rights(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOption = False) -> None:
+def rights(hub: OperatedHub, handle: WhoseArgument = None) -> Output:
     """Show who has which rights at the hub, and from where.
 
     With a HANDLE, shows all capabilities of that account; without one, everyone with rights beyond
@@ -106,17 +105,12 @@ def rights(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOptio
     """
     if handle is not None:
         answer = hub.get_grants(handle)
-        if as_json:
-            say_data(answer)
-        else:
-            show_person(answer)
-        return
+        return Output(answer, lambda: show_person(answer))
     people = list(every(hub.list_grants, "people", by="after"))
     rows = [(at(it.handle), how_much(it), note(it)) for it in people]
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
     table = Table(columns, rows, "No one has extra rights.")
-    everyone = hub.list_grants().everyone if as_json else []
-    Output({"everyone": everyone, "people": people}, table).show(as_json=as_json)
+    return Output({"everyone": hub.list_grants().everyone, "people": people}, table)
 
 
 def reach_of(link: str) -> list[Note]:
@@ -138,13 +132,11 @@ def is_private(host: str) -> bool:
         return False
 
 
-def invite_for(
-    handle: str, days: int, data: str | None, config: str | None, *, as_json: bool
-) -> None:
+def invite_for(handle: str, days: int, data: str | None, config: str | None) -> Output:
     """Make the operator's invite for a handle, and show it this once."""
     hub = opened_hub(config, data)
     made = hub.invite_for(handle, days=days)
-    Output(
+    return Output(
         made,
         made.invite_url,
         Note(
@@ -156,7 +148,7 @@ def invite_for(
             "new one."
         ),
         *reach_of(made.invite_url),
-    ).show(as_json=as_json)
+    )
 
 
 def show_person(answer: PersonView) -> None:

@@ -11,8 +11,7 @@ import typer
 
 from folkmoot.cli.commands import Output, Warned, group, with_json_option
 from folkmoot.cli.operator import OperatedHub
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
-from folkmoot.cli.output import complain, say, say_data
+from folkmoot.cli.options import ConfigOption, DataOption, flag, option, settings_from
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def create(data: DataOption = None, config: ConfigOption = None) -> Output:
 
 
 @app.command("rotate-master")
+@with_json_option
 def rotate_master(
     new: FromOption = None,
     to: ToOption = None,
@@ -88,8 +88,7 @@ def rotate_master(
     *,
     discard_old: DiscardOption = False,
     cancel: CancelOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Replace the master key with a new one.
 
     Works with or without a running hub, which keeps working. At every moment the key in the key
@@ -104,27 +103,19 @@ def rotate_master(
     hub.require_database(NO_KEY)
     if cancel:
         told = hub.cancel_rotation()
-        if as_json:
-            say_data(told)
-        else:
-            say(
-                f"The rotation to the master key {told.cancelled} is cancelled. Only the "
-                "present key opens the database."
-            )
-        return
+        return Output(
+            told,
+            f"The rotation to the master key {told.cancelled} is cancelled. Only the present key "
+            "opens the database.",
+        )
     keep = None if keep_old is None else str(keep_old.expanduser().absolute())
     if to is None:
         key = None if new is None else given_key(new)
         rotated = hub.rotate_key(new=key, keep=keep, discard=discard_old)
     else:
         rotated = rotate_to(hub, to.expanduser().absolute(), keep, discard=discard_old)
-    if as_json:
-        say_data(rotated)
-    else:
-        say(summary(rotated))
-        if to is not None:
-            say(f"The new key is in {to.expanduser().absolute()}.")
-    warn(rotated, discarded=discard_old)
+    where = None if to is None else f"The new key is in {to.expanduser().absolute()}."
+    return Output(rotated, summary(rotated), where, warning(rotated, discarded=discard_old))
 
 
 def check_options(
@@ -196,8 +187,8 @@ def summary(rotated: RotatedKey) -> str:
     return "\n".join(done)
 
 
-def warn(rotated: RotatedKey, *, discarded: bool) -> None:
-    """Warn that backups made before the rotation need the old key."""
+def warning(rotated: RotatedKey, *, discarded: bool) -> Warned:
+    """That backups made before the rotation need the old key."""
     message = f"earlier backups open only with the old master key ({rotated.old})."
     if rotated.kept:
         message += " Move its file to where you keep keys. Delete it when no backup needs it."
@@ -205,4 +196,4 @@ def warn(rotated: RotatedKey, *, discarded: bool) -> None:
         message += " No copy of it was kept here. Without your own copy they are lost."
     else:
         message += " Keep it for as long as you keep them."
-    complain(message, kind="warning")
+    return Warned(message)

@@ -33,8 +33,8 @@ from folkmoot.cli.credentials import (
     read_keyring,
 )
 from folkmoot.cli.limits import MAX_REASON
-from folkmoot.cli.options import JsonOption, argument, flag
-from folkmoot.cli.output import say, say_data
+from folkmoot.cli.options import argument, flag
+from folkmoot.cli.output import say
 from folkmoot.client.http import JSON
 from folkmoot.client.hub import Hub
 from folkmoot.client.limits import ANSWER_SECONDS
@@ -86,9 +86,8 @@ class Pair(Struct, frozen=True):
     __repr__ = object.__repr__
 
 
-def login(
-    url: HubArgument, *, no_browser: NoBrowserOption = False, as_json: JsonOption = False
-) -> None:
+@with_json_option
+def login(url: HubArgument, *, no_browser: NoBrowserOption = False) -> Output:
     """Sign this computer in to a hub, in a browser.
 
     Prints a link and a code, and waits. Open the link on any device, check that it shows the same
@@ -120,11 +119,8 @@ def login(
         webbrowser.open(link)
     say("Waiting until you allow it. Ctrl-C gives up.", err=True)
     made = saved(hub, client_id, waited(hub, client_id, codes))
-    if as_json:
-        say_data(named(made))
-        return
-    say(f"Signed in as {made.name}. Saved in {credentials_path()}, which only you can read.")
-    show_default(read_keyring(), made)
+    said = f"Signed in as {made.name}. Saved in {credentials_path()}, which only you can read."
+    return Output(named(made), said, lambda: show_default(read_keyring(), made))
 
 
 def asked(hub: Hub, path: str, **members: str) -> tuple[int, dict[str, Any]]:

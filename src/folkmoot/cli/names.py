@@ -18,10 +18,9 @@ import typer
 from msgspec import structs
 
 from folkmoot.cli.call import server_url
-from folkmoot.cli.commands import group
+from folkmoot.cli.commands import Output, group, with_json_option
 from folkmoot.cli.options import (
     HeaderOption,
-    JsonOption,
     ServerCommand,
     argument,
     choice,
@@ -31,9 +30,9 @@ from folkmoot.cli.options import (
     option,
     sent_headers,
 )
-from folkmoot.cli.output import ExitCode, aligned, complain, one_line, say, say_data
+from folkmoot.cli.output import ExitCode, aligned, complain, one_line, say
 from folkmoot.cli.output import lines as safe_lines
-from folkmoot.cli.show import Terminal, counted
+from folkmoot.cli.show import Entry, Terminal, counted, show_entries
 from folkmoot.core import errors as e
 from folkmoot.staging import file_errors, staged
 
@@ -244,6 +243,7 @@ def ask(
     return read_lists(structs.asdict(inventory), inventory.server, config)
 
 
+@with_json_option
 def lint(
     ctx: typer.Context,
     target: TargetArgument = None,
@@ -259,8 +259,7 @@ def lint(
     timeout: TimeoutOption = 30,
     list_rules: ListOption = False,
     explain: ExplainOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Check the names of an MCP server's tools, resources and prompts.
 
     Asks a running server, or reads names from a file. In a project it starts the server that
@@ -268,16 +267,14 @@ def lint(
     none is named, it reads NAMESPACES.md. The exit code is 0 without errors, 1 with errors, and 7
     if the server cannot be reached.
     """
-    from folkmoot.names.lint import judge
+    from folkmoot.names.lint import RULES, judge
     from folkmoot.names.listing import Config
 
     if list_rules:
-        show_rules()
-        return
+        return rules()
     if explain is not None:
         check_rules("--explain", (explain,))
-        show_rule(explain)
-        return
+        return Output(RULES[explain], lambda: show_rule(explain))
     options = Config(
         namespace=namespace,
         version=project_version,
@@ -289,13 +286,12 @@ def lint(
     findings = judge(
         project, standalone=config.standalone, select=config.select, ignore=config.ignore
     )
-    if as_json:
-        say_data(as_data(project, findings))
-    else:
-        show_findings(project, findings, each_missing=MISSING in options.select)
     severe = {"error", "warning"} if strict else {"error"}
-    if any(each.severity in severe for each in findings):
-        raise typer.Exit(ExitCode.FAILED)
+    return Output(
+        as_data(project, findings),
+        lambda: show_findings(project, findings, each_missing=MISSING in options.select),
+        failed=any(each.severity in severe for each in findings),
+    )
 
 
 def as_data(project: Project, findings: Sequence[LintFinding]) -> dict[str, Any]:
@@ -336,20 +332,22 @@ MOST_NAMED: Final = 3
 """Names without a namespace that the line about them tells."""
 
 
-def show_rules() -> None:
+def rules() -> Output:
     """Every rule in a line: its name, how severe it is, what it says."""
     from folkmoot.names.lint import RULES
 
-    terminal = Terminal()
-    if terminal.width is None:
-        rows = [(name, rule.severity, rule.sentence) for name, rule in RULES.items()]
-        say("\n".join(aligned(rows)))
-        return
-    for name, rule in RULES.items():
-        terminal.write(f"{terminal.styled(name, 'bold')}  {rule.severity}")
-        for line in textwrap.wrap(rule.sentence, min(terminal.width, MOST_WIDTH) - 4):
-            terminal.write(f"    {line}")
-    terminal.flush()
+    shown = [
+        Entry(
+            ((name, "bold"), (f"  {rule.severity}", "")),
+            ((rule.sentence, ""),),
+            (name, rule.severity, rule.sentence),
+        )
+        for name, rule in RULES.items()
+    ]
+    told = [
+        {"name": name, "severity": it.severity, "says": it.sentence} for name, it in RULES.items()
+    ]
+    return Output({"rules": told}, lambda: show_entries(shown, ""))
 
 
 def show_rule(name: str) -> None:

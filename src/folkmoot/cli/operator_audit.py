@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from folkmoot.cli.commands import Output, Table
 from folkmoot.cli.credentials import checked_handle
 from folkmoot.cli.limits import MAX_AUDIT_LINES
 from folkmoot.cli.operator import OperatedHub
@@ -23,8 +24,8 @@ from folkmoot.cli.options import (
     number,
     option,
 )
-from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
-from folkmoot.cli.show import Column, counted, show_table, word
+from folkmoot.cli.output import moment, on_terminal, one_line, say
+from folkmoot.cli.show import Column, counted, word
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
@@ -125,13 +126,11 @@ def audit(
     if follow:
         show_as_they_come(hub, wanted, found, as_json=as_json)
         return
-    if as_json:
-        say_data({"lines": found})
-        return
     rows = [(moment(it.at), word(it.action), word(it.by), what(it), result(it)) for it in found]
     columns = (Column("When", "dim"), Column("Action", "bold"), Column("By"),
                Column("About", wide=True), Column("", "dim", wide=True))  # fmt: skip
-    show_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
+    nothing = "No audit lines match." if any(wanted.values()) else "Nothing yet."
+    Output({"lines": found}, Table(columns, rows, nothing)).show(as_json=as_json)
 
 
 def newest(hub: OperatedHub, wanted: dict[str, Any], most: int) -> list[AuditLine]:

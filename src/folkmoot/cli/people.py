@@ -31,7 +31,6 @@ from folkmoot.cli.grants import invite_for, reach_of
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
-    JsonOption,
     argument,
     flag,
     number,
@@ -173,6 +172,7 @@ def find(hub: HubClient, query: QueryArgument) -> Output:
     return Output(found, Table(columns, rows, "No one found."))
 
 
+@with_json_option
 def invite(
     message: GreetingOption = None,
     url: UrlOption = None,
@@ -181,23 +181,20 @@ def invite(
     days: DaysOption = None,
     data: DataOption = None,
     config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Create an invite link with which one person can register."""
     if for_handle is not None:
         if message or url or handle:
             raise typer.BadParameter(
                 "--for can only be combined with --days, --data, --config and --json"
             )
-        invite_for(for_handle, days or INVITE_DAYS, data, config, as_json=as_json)
-        return
+        return invite_for(for_handle, days or INVITE_DAYS, data, config)
     if days or data or config:
         raise typer.BadParameter("--days, --data and --config need --for")
     text = None if message is None else text_of(message)
     hub, _ = signed_in(url, handle)
     made = hub.create_invite(message=text)
-    Output(made, word(made.invite_url), *reach_of(made.invite_url)).show(as_json=as_json)
+    return Output(made, word(made.invite_url), *reach_of(made.invite_url))
 
 
 @with_json_option

@@ -8,25 +8,22 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
 
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.operator import SocketHub, check_entry, on_socket
-from folkmoot.cli.options import JsonOption, argument, flag, option, settings_from
+from folkmoot.cli.options import argument, flag, option, settings_from
 from folkmoot.cli.output import (
-    aligned,
     complain,
     duration,
-    on_terminal,
     pretty,
     say,
-    say_data,
 )
-from folkmoot.cli.show import word
+from folkmoot.cli.show import Entry, show_entries, word
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 
@@ -82,53 +79,36 @@ class HoldingProcess(NamedTuple):
         return str(number) if self.pid is None else f"{self.pid}/{number}"
 
 
-class HeldRow(NamedTuple):
-    """A held message as a row for people."""
-
-    name: str
-    lasted: str
-    way: str
-    what: str
-    rule: str
-    why: str
-    says: str
-
-
 @held.command("list")
-def held_list(data: HubDataOption = None, *, as_json: JsonOption = False) -> None:
+@with_json_option
+def held_list(data: HubDataOption = None) -> Output:
     """List held messages, the oldest first."""
     found = sorted(
         ((place, each) for place in places(data) for each in listed(place)),
         key=lambda pair: pair[1].since,
     )
-    if as_json:
-        say_data({"held": [row_data(place, each) for place, each in found]})
-    elif not found:
-        say("No message is held.", err=True)
-    elif on_terminal():
-        for place, each in found:
-            draw(row(place, each))
-    else:
-        for line in aligned([row(place, each) for place, each in found]):
-            say(line)
+    shown = [entry(place, each) for place, each in found]
+    told = {"held": [row_data(place, each) for place, each in found]}
+    return Output(told, lambda: show_entries(shown, "No message is held."))
 
 
 @held.command("show")
-def held_show(which: IdArgument, data: HubDataOption = None) -> None:
+@with_json_option
+def held_show(which: IdArgument, data: HubDataOption = None) -> Output:
     """Show a held message in full, as JSON."""
-    place, number = found(which, data)
-    say_data(message_of(place, number))
+    message = message_of(*found(which, data))
+    return Output(message, pretty(message))
 
 
 @held.command("release")
+@with_json_option
 def held_release(
     which: IdArgument,
     replacement: WithOption = None,
     data: HubDataOption = None,
     *,
     edit: EditOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Release a held message, as it is or edited.
 
     An edited message must keep its id and its method. If it is not valid it is refused, and the
@@ -142,28 +122,17 @@ def held_release(
     else:
         message = None if replacement is None else read_message(replacement)
         answer = place.hub.release_held(number, message=message)
-    if as_json:
-        say_data(answer)
-    else:
-        changed = " with your changes" if edit or replacement is not None else ""
-        say(f"Released {place.name(number)}{changed}.")
+    changed = " with your changes" if edit or replacement is not None else ""
+    return Output(answer, f"Released {place.name(number)}{changed}.")
 
 
 @held.command("drop")
-def held_drop(
-    which: IdArgument,
-    reason: ReasonOption = "",
-    data: HubDataOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@with_json_option
+def held_drop(which: IdArgument, reason: ReasonOption = "", data: HubDataOption = None) -> Output:
     """Drop a held message."""
     place, number = found(which, data)
     answer = place.hub.drop_held(number, reason=reason)
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Dropped {place.name(number)}.")
+    return Output(answer, f"Dropped {place.name(number)}.")
 
 
 def message_of(place: HoldingProcess, number: int) -> dict[str, Any]:
@@ -274,31 +243,20 @@ def listed(place: HoldingProcess) -> list[HeldView]:
         return []
 
 
-def draw(message: HeldRow) -> None:
-    """Draw one held message: its kind, the rule that held it, and its content."""
-    from folkmoot.cli.show import Terminal
-
-    terminal = Terminal()
-    width = max((terminal.width or 80) - len(INDENT), 10)
-    terminal.write(terminal.truncated([(message.name, "bold"), (f"  {message.what}", "")]))
-    why = f"{message.way}, for {message.lasted}, by {message.rule}: {message.why}"
-    for text, style in ((why, ""), (message.says, "dim")):
-        for line in textwrap.wrap(text, width):
-            terminal.write(f"{INDENT}{terminal.styled(line, style)}")
-
-
-def row(place: HoldingProcess, message: HeldView) -> HeldRow:
+def entry(place: HoldingProcess, message: HeldView) -> Entry:
+    """One held message: its kind, the rule that held it, and its content."""
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.held import what_of
 
-    return HeldRow(
-        place.name(message.id),
-        duration(max(0.0, SystemClock().now() - message.since)),
-        ARROWS.get(message.direction, message.direction),
-        word(what_of(message.type, message.method, message.tool)),
-        word(message.rule),
-        word(message.reason),
-        word(message.preview),
+    name = place.name(message.id)
+    lasted = duration(max(0.0, SystemClock().now() - message.since))
+    way = ARROWS.get(message.direction, message.direction)
+    what = word(what_of(message.type, message.method, message.tool))
+    rule, why, says = word(message.rule), word(message.reason), word(message.preview)
+    return Entry(
+        ((name, "bold"), (f"  {what}", "")),
+        ((f"{way}, for {lasted}, by {rule}: {why}", ""), (says, "dim")),
+        (name, lasted, way, what, rule, why, says),
     )
 
 

@@ -16,7 +16,7 @@ import typer
 from msgspec import Struct
 
 from folkmoot import __version__
-from folkmoot.cli.commands import group
+from folkmoot.cli.commands import Output, Table, Warned, group, with_json_option
 from folkmoot.cli.operator import SocketHub, running
 from folkmoot.cli.options import (
     ConfigOption,
@@ -32,13 +32,12 @@ from folkmoot.cli.options import (
 from folkmoot.cli.output import (
     ExitCode,
     aligned,
-    complain,
     duration,
     say,
     say_data,
     size,
 )
-from folkmoot.cli.show import Column, counted, show_table
+from folkmoot.cli.show import Column, counted
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.settings import FIELDS
@@ -56,12 +55,8 @@ app = group({}, "Show and check the settings.")
 
 
 @app.command()
-def show(
-    config: ConfigOption = None,
-    data: DataOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@with_json_option
+def show(config: ConfigOption = None, data: DataOption = None) -> Output:
     """Show every setting, its effective value and where it came from.
 
     Of backends, only values that differ from the default. Secrets are masked; references to them
@@ -69,21 +64,19 @@ def show(
     """
     loaded = settings_from(config, data=data)
     effect = list(in_effect(loaded))
-    if as_json:
-        told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
-        say_data({"file": loaded.file, "settings": told})
-        return
+    told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
     rows = [(path, json.dumps(value, ensure_ascii=False), origin) for path, value, origin in effect]
     columns = (Column("Setting"), Column("Value", wide=True), Column("From", "dim"))
-    show_table(columns, rows, "")
+    return Output({"file": loaded.file, "settings": told}, Table(columns, rows, ""))
 
 
 @app.command()
+@with_json_option
 def check(
     file: FileArgument = None,
     config: ConfigOption = None,
     data: DataOption = None,
-) -> None:
+) -> Output:
     """Check a settings file and report every problem.
 
     Also checks the environment, as a hub would read both. Each problem is reported with its line,
@@ -92,16 +85,17 @@ def check(
     if file and config:
         raise typer.BadParameter("give the file once: FILE or --config FILE")
     loaded = settings_from(str(file) if file else config, runs=True, data=data)
-    if loaded.file is None:
-        say("There is no settings file. The environment is valid.")
-    else:
-        count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
-        told = [counted(count, "setting")]
-        if loaded.gateway.backends:
-            told.append(counted(len(loaded.gateway.backends), "backend"))
-        say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
-    for note in (*loaded.notes, *loaded.advice):
-        complain(f"{note}.", kind="warning")
+    count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
+    backends = len(loaded.gateway.backends)
+    held = counted(count, "setting") + (f" and {counted(backends, 'backend')}" if backends else "")
+    notes = [f"{note}." for note in (*loaded.notes, *loaded.advice)]
+    return Output(
+        {"file": loaded.file, "settings": count, "backends": backends, "warnings": notes},
+        "There is no settings file. The environment is valid."
+        if loaded.file is None
+        else f"{loaded.file} is valid: {held} in effect.",
+        *map(Warned, notes),
+    )
 
 
 READY = 200

@@ -141,6 +141,35 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], nothing
             say(line)
 
 
+class Entry(NamedTuple):
+    """One of a list of things of which there is much to say."""
+
+    head: Sequence[tuple[str, str]]
+    """The line about it, in pieces with their styles."""
+    details: Iterable[tuple[str, str]]
+    """Sentences below it, with the style of each; an empty one is left out."""
+    row: Sequence[str]
+    """The same in columns, for pipes and files."""
+
+
+def show_entries(entries: Sequence[Entry], nothing: str) -> None:
+    """Entries below each other on a terminal, a line each in a pipe; a sentence if none."""
+    terminal = Terminal()
+    if not entries and nothing:
+        say(nothing, err=True)
+    if terminal.width is None:
+        for line in aligned(entry.row for entry in entries):
+            say(line)
+        return
+    for entry in entries:
+        terminal.write(terminal.truncated(entry.head))
+        for text, style in entry.details:
+            # Paths and names have hyphens too, and are to be copied.
+            for line in wrap(text, max(terminal.width - 2, 10), break_on_hyphens=False):
+                terminal.write(f"  {terminal.styled(line, style)}")
+    terminal.flush()
+
+
 def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """A table without lines; where the terminal is too narrow for it, one entry below the other."""
     from rich.table import Table

@@ -22,13 +22,12 @@ from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
-    JsonOption,
     argument,
     flag,
     number,
     option,
 )
-from folkmoot.cli.output import aligned, moment, one_line, say, say_data
+from folkmoot.cli.output import aligned, moment, one_line, say
 from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, word
 from folkmoot.core import errors as e
@@ -237,6 +236,7 @@ OperateOption = Annotated[
 PrintOption = Annotated[bool, flag("--print", "Only print the link; do not open a browser.")]
 
 
+@with_json_option
 def open_page(
     url: UrlOption = None,
     handle: AsOption = None,
@@ -246,8 +246,7 @@ def open_page(
     *,
     operate: OperateOption = False,
     only_print: PrintOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Open the hub's page in your browser, signed in.
 
     The link works once, and for two minutes. The browser stays signed in until you sign out there,
@@ -270,11 +269,12 @@ def open_page(
             raise e.CommandFailed("No hub is running, so there is no page to open.")
         made = operated.of(whose).create_code(operate=operate)
         link, expires_at, name = reachable(made.url), made.expires_at, whose
-    if as_json:
-        say_data({"handle": name, "url": link, "expires_at": expires_at})
-        return
-    say(link)
-    if only_print or not webbrowser.open(link):
-        say(f"Open this link to be signed in as @{name}. It works once, for two minutes.", err=True)
-    else:
-        say(f"Opened in your browser, signed in as @{name}.", err=True)
+
+    def opened() -> None:
+        if only_print or not webbrowser.open(link):
+            told = f"Open this link to be signed in as @{name}. It works once, for two minutes."
+        else:
+            told = f"Opened in your browser, signed in as @{name}."
+        say(told, err=True)
+
+    return Output({"handle": name, "url": link, "expires_at": expires_at}, link, opened)

@@ -190,7 +190,7 @@ class Hub:
     withdraw_my_invite = Method(lambda: ops.invites.withdraw_my_invite)
 
     list_rooms = Method(lambda: ops.rooms.membership.list_whole)
-    create_room = Method(lambda: ops.rooms.membership.create_whole)
+    create_room = Method(lambda: ops.rooms.membership.create)
 
     read_messages = Method(lambda: ops.rooms.messages.read_whole)
     mark_room_read = Method(lambda: ops.rooms.messages.mark_read)
@@ -205,7 +205,7 @@ class Hub:
     approve_proposal = Method(lambda: ops.rooms.proposals.approve)
     reject_proposal = Method(lambda: ops.rooms.proposals.reject)
 
-    invite = Method(lambda: ops.rooms.invitations.invite_whole)
+    invite = Method(lambda: ops.rooms.invitations.invite)
     list_invitations = Method(lambda: ops.rooms.invitations.invitations)
     withdraw_invitation = Method(lambda: ops.rooms.invitations.withdraw_invitation)
 

@@ -189,13 +189,14 @@ def taken(each: Endpoint) -> Schema:
     names = [name for name in row.schema["properties"] if name not in beside]
     optional = [name for name in names if name not in row.schema["required"]]
     nulls = nulls_of(row.takes)
-    properties = {name: given(row.schema["properties"][name]) for name in names}
+    more = dict(row.takes.__also__)
+    said = row.schema["properties"] | more.pop("properties", {})
+    properties = {name: given(said[name]) for name in names}
     for name in optional:
         if nulls.get(name, True) and "type" in properties[name]:
             properties[name] = {**properties[name], "type": [properties[name]["type"], "null"]}
             if "enum" in properties[name]:
                 properties[name]["enum"] = [*properties[name]["enum"], None]
-    more = dict(row.takes.__also__)
     if "oneOf" in row.schema and nulls.keys() >= {*row.takes.__exactly_one__}:
         more["oneOf"] = row.schema["oneOf"]
     return shape(properties, optional, **more)

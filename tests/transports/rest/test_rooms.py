@@ -23,7 +23,7 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(ada, bob):
     path = answer.headers["location"]
     assert path == f"{ROOMS}/planning"
     spec |= {"role": "owner", "owners": ["ada"], "policy": {**made["policy"], **spec["policy"]}}
-    assert made == {**made, **spec} == await ada.get(path)
+    assert made == {**made, **spec} == {**await ada.get(path), "message": made["message"]}
     wish = {"access": "private", "grants": {"bob": ["mcp.request.*"]}}
     await bob.say("planning", "I am a member.")
     for method, content in (("PATCH", wish), ("DELETE", None)):

@@ -74,16 +74,13 @@ def history(
     before: opts.BeforeOption = None,
     *,
     raw: opts.RawOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Show the messages of a room, the latest last."""
     if after is not None and before is not None:
         raise typer.BadParameter("--after and --before cannot be combined")
     found = read(entrance.client, name, limit, after, before)
-    if as_json:
-        say_data(found)
-    else:
-        show_page(found, entrance, forward=after is not None, raw=raw)
+    forward = after is not None
+    return Output(found, lambda: show_page(found, entrance, forward=forward, raw=raw))
 
 
 def read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cli.call_show import show_progress
-from folkmoot.cli.commands import Output
+from folkmoot.cli.commands import Note, Output, Table
 from folkmoot.cli.limits import CALL_SECONDS, LIST_TOOLS_SECONDS
 from folkmoot.cli.options import JsonOption, typed_arguments, usage
 from folkmoot.cli.output import lines, one_line, say, say_data
@@ -18,7 +18,7 @@ from folkmoot.cli.room.options import (
     room_command,
 )
 from folkmoot.cli.room.sentences import content_of, spelled
-from folkmoot.cli.show import Column, show_table, word
+from folkmoot.cli.show import Column, word
 from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
 
@@ -35,27 +35,24 @@ def tools(
     entrance: Entrance,
     name: opts.RoomArgument,
     to: opts.WhoseOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """List the tools that the participants of a room offer.
 
     Arguments in brackets can be left out. Needs the right mcp.request.tools/list, which members
     have by default.
     """
     found = list_tools(account(entrance, name), name, to)
-    if as_json:
-        say_data(found)
-        return
     offered, silent = listed(found.get("tools")), found.get("unanswered")
     nobody = "Nobody in the room offers tools." if to is None else without_tools(to)
+    shown: list[Table | Note] = []
     if offered or not silent:
-        show_table(COLUMNS, map(row, offered), nobody)
+        shown.append(Table(COLUMNS, map(row, offered), nobody))
     if isinstance(silent, list) and silent:
-        say(f"No answer from {', '.join(map(word, silent))}.", err=True)
+        shown.append(Note(f"No answer from {', '.join(map(word, silent))}."))
     for member, why in (("left_out", "the list is too long"), ("not_asked", "there are too many")):
         if isinstance(count := found.get(member), int) and count:
-            say(f"{count} more are not shown: {why}. --to NAME shows those of one.", err=True)
+            shown.append(Note(f"{count} more are not shown: {why}. --to NAME shows those of one."))
+    return Output(found, *shown)
 
 
 def without_tools(name: str) -> str:

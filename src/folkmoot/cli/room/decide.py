@@ -11,8 +11,8 @@ from msgspec import UNSET
 from folkmoot.cli.commands import Note, Output, Table, account_command
 from folkmoot.cli.credentials import checked_handle
 from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
-from folkmoot.cli.options import JsonOption, argument, number, option
-from folkmoot.cli.output import moment, one_line, say, say_data
+from folkmoot.cli.options import argument, number, option
+from folkmoot.cli.output import moment, one_line
 from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.calls import show_answer
 from folkmoot.cli.room.messages import kind_of, look
@@ -116,9 +116,7 @@ def approve(
     which: opts.ProposalArgument,
     to: opts.WithWhomOption = None,
     wait: opts.WaitOption = CALL_SECONDS,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Approve a proposal, and print the answer.
 
     Its request is made in your name. The answer also comes into the room, to you and to the
@@ -128,17 +126,13 @@ def approve(
     if to is None and len(proposal.to) != 1:
         raise typer.BadParameter("--to is needed: the proposal does not name a participant")
     outcome = hub.approve_proposal(name, proposal.id, to=to, wait=wait)
-    if as_json:
-        say_data(outcome)
-        return
     by, number = word(outcome.to), word(proposal.seq)
     if outcome.result is UNSET and outcome.error is UNSET:
-        say(f"Approved #{number}. {by} has not answered yet; 'folkmoot room history' shows the "
-            "answer when it comes.", err=True)  # fmt: skip
-        return
-    say(f"Approved #{number}.", err=True)
+        later = "'folkmoot room history' shows the answer when it comes."
+        return Output(outcome, Note(f"Approved #{number}. {by} has not answered yet; {later}"))
     state = "answered" if outcome.error is UNSET else "failed"
-    show_answer({**msgspec.to_builtins(outcome), "state": state}, "")
+    answer = {**msgspec.to_builtins(outcome), "state": state}
+    return Output(outcome, Note(f"Approved #{number}."), lambda: show_answer(answer, ""))
 
 
 @room_command

@@ -17,9 +17,10 @@ from folkmoot.cli.commands import (
     Table,
     every,
     opened_hub,
+    with_json_option,
 )
 from folkmoot.cli.credentials import AsOption, UrlOption, YesOption, confirm_name
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag
+from folkmoot.cli.options import ConfigOption, DataOption, flag
 from folkmoot.cli.output import duration, moment
 from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.options import present, room_command, with_policy
@@ -45,6 +46,7 @@ AllOption = Annotated[
 ]
 
 
+@with_json_option
 def list_rooms(
     url: UrlOption = None,
     handle: AsOption = None,
@@ -52,18 +54,16 @@ def list_rooms(
     config: ConfigOption = None,
     *,
     everyones: AllOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """List the rooms you can see."""
     Place(url, handle, data, config).check("--all", everyones)
     if everyones:
         from folkmoot.cli.operator_people import rooms
 
-        rooms(opened_hub(config, data)).show(as_json=as_json)
-        return
+        return rooms(opened_hub(config, data))
     found = list(every(opts.entrance(None, url, handle).client.list_rooms, "rooms"))
     nothing = "No rooms yet. 'folkmoot room create NAME' makes one."
-    Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing)).show(as_json=as_json)
+    return Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing))
 
 
 def row(room: RoomView) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from folkmoot.cli.commands import group
+from folkmoot.cli.commands import Output, group, with_json_option
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import ExitCode
 from folkmoot.cli.tape import replay
@@ -41,7 +41,8 @@ from folkmoot.cli.tape.options import (
 )
 
 
-def list_tapes(paths: PathsArgument = None, *, as_json: JsonOption = False) -> None:
+@with_json_option
+def list_tapes(paths: PathsArgument = None) -> Output:
     """List tapes and what is on each.
 
     In a folder, looks at files that end in .jsonl or .jsonl.zst, and skips those that are not
@@ -50,7 +51,7 @@ def list_tapes(paths: PathsArgument = None, *, as_json: JsonOption = False) -> N
     """
     from folkmoot.cli.tape.files import list_paths
 
-    list_paths(paths or [], as_json=as_json)
+    return list_paths(paths or [])
 
 
 def show(
@@ -105,25 +106,25 @@ def show(
     show_tape(reader, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
 
 
-def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:
+@with_json_option
+def stats(files: TapesArgument) -> Output:
     """Count calls, errors and latencies.
 
     The latency of a call is the time from its request to its answer at the proxy. Percentiles are
     measured latencies, by nearest rank; the chart shows the distribution.
     """
-    from folkmoot.cli.tape.numbers import show_numbers
+    from folkmoot.cli.tape.numbers import numbers_of
 
-    show_numbers(files, as_json=as_json)
+    return numbers_of(files)
 
 
+@with_json_option
 def redact(
     file: TapeArgument,
     out: RedactedArgument,
     paths: RedactPathOption = None,
     key: KeyOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Write a copy of a tape without its secrets.
 
     Replaces tokens and other credentials, in headers, messages and JSON inside texts, and the text
@@ -135,7 +136,7 @@ def redact(
     """
     from folkmoot.cli.tape.files import redact_file
 
-    redact_file(file, out, paths or [], key, as_json=as_json)
+    return redact_file(file, out, paths or [], key)
 
 
 def export(
@@ -162,9 +163,8 @@ def export(
     export_tape(file, form, output, first or 0, to, overwrite=overwrite)
 
 
-def diff(
-    a: FirstArgument, b: SecondArgument, ignore: IgnoreOption = None, *, as_json: JsonOption = False
-) -> None:
+@with_json_option
+def diff(a: FirstArgument, b: SecondArgument, ignore: IgnoreOption = None) -> Output:
     """Compare two tapes call by call; exit with 1 if they differ.
 
     Calls with the same method and arguments are compared, in their order. Reports answers that
@@ -173,10 +173,9 @@ def diff(
     ignored. List items with names are compared by name, and text that is JSON by its content.
     Latencies of both tapes are shown, but are not a difference.
     """
-    from folkmoot.cli.tape.numbers import show_differences
+    from folkmoot.cli.tape.numbers import differences
 
-    if not show_differences(a, b, ignore or [], as_json=as_json):
-        raise typer.Exit(ExitCode.FAILED)
+    return differences(a, b, ignore or [])
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

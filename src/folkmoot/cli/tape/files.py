@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,12 +13,15 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.cli.output import aligned, complain, escape_json, one_line, say, say_data
+from folkmoot.cli.commands import Output
+from folkmoot.cli.output import aligned, complain, escape_json, one_line, say
 from folkmoot.cli.show import (
+    Entry,
     Terminal,
     clock,
     counted,
     lapse,
+    show_entries,
     side,
 )
 from folkmoot.core import errors as e
@@ -71,7 +73,7 @@ class ListedTape(msgspec.Struct, frozen=True):
     compressed: bool
 
 
-def list_paths(paths: Sequence[Path], *, as_json: bool) -> None:
+def list_paths(paths: Sequence[Path]) -> Output:
     """Tell of the tapes among some files, or in folders; in this one if none are named."""
     found: list[ListedTape] = []
     broken: list[e.TapeUnreadable] = []
@@ -82,15 +84,11 @@ def list_paths(paths: Sequence[Path], *, as_json: bool) -> None:
             except e.TapeUnreadable as error:
                 if named or error.data.get("line") != 1:
                     broken.append(error)
-    if as_json:
-        say_data(found)
-    elif found:
-        show_tapes(found)
-    elif not broken:
-        say("No tapes here.", err=True)
-    if broken:
-        complain(*(error.message for error in broken[:-1]))
-        raise broken[-1]
+    complain(*(error.message for error in broken[:-1]))
+    failed = broken[-1] if broken else None
+    shown = [entry(tape) for tape in found]
+    nothing = "" if broken else "No tapes here."
+    return Output(found, lambda: show_entries(shown, nothing), failed=failed)
 
 
 def candidates(path: Path) -> Iterator[tuple[Path, bool]]:
@@ -138,23 +136,11 @@ STATES: Final = {
 }
 
 
-def show_tapes(found: Iterable[ListedTape]) -> None:
-    """Tapes below each other on a terminal, in aligned columns elsewhere."""
-    terminal = Terminal()
-    if not terminal.on_terminal:
-        for line in aligned(map(row, found)):
-            say(line)
-        return
-    for tape in found:
-        terminal.write(terminal.truncated([(one_line(tape.file), "bold")]))
-        sides = f"{side(tape.client)} {terminal.glyphs.between} {side(tape.server)}"
-        for text, style in (
-            (counts(tape), ""),
-            (sides, "dim"),
-            (STATES[tape.state], "yellow"),
-        ):
-            for line in textwrap.wrap(text, max((terminal.width or 80) - 2, 10)):
-                terminal.write(f"  {terminal.styled(line, style)}")
+def entry(tape: ListedTape) -> Entry:
+    """One tape: when, how much, and who talks."""
+    sides = f"{side(tape.client)} {Terminal().glyphs.between} {side(tape.server)}"
+    said = (counts(tape), ""), (sides, "dim"), (STATES[tape.state], "yellow")
+    return Entry(((one_line(tape.file), "bold"),), said, row(tape))
 
 
 def counts(tape: ListedTape) -> str:
@@ -189,26 +175,22 @@ KINDS = {
 """What was replaced, by the kind of its place."""
 
 
-def redact_file(
-    file: Path, out: Path, paths: Sequence[str], key: Path | None, *, as_json: bool
-) -> None:
+def redact_file(file: Path, out: Path, paths: Sequence[str], key: Path | None) -> Output:
     """Write a tape anew without its secrets, and tell what was replaced."""
     redactor = TapeRedactor(redaction_key(key or key_of(file)), paths=paths)
     counts = redact_tape(file, out, redactor)
     replaced = kinds(out) - kinds(file)
-    if as_json:
-        told = {"messages": counts.messages, "changed": counts.redacted, "places": counts.places}
-        say_data({**told, "kinds": dict(replaced), "key": redactor.key_id, "file": str(out)})
-        return
+    told = {
+        "messages": counts.messages, "changed": counts.redacted, "places": counts.places,
+        "kinds": dict(replaced), "key": redactor.key_id, "file": str(out),
+    }  # fmt: skip
+    name = one_line(str(out))
     if not counts.places:
-        say(f"Nothing to redact; {one_line(str(out))} has the same content.")
-        return
+        return Output(told, f"Nothing to redact; {name} has the same content.")
     changed = f"{counted(counts.places, 'place')} in {counted(counts.redacted, 'message')}"
-    say(f"Replaced {changed} of {counts.messages:,}; the new tape is {one_line(str(out))}.")
-    for line in aligned(
-        (f"{count:>6,}", KINDS.get(kind, kind)) for kind, count in replaced.most_common()
-    ):
-        say(line)
+    rows = [(f"{count:>6,}", KINDS.get(kind, kind)) for kind, count in replaced.most_common()]
+    done = f"Replaced {changed} of {counts.messages:,}; the new tape is {name}."
+    return Output(told, done, *aligned(rows))
 
 
 def key_of(file: Path) -> Path:

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from folkmoot.cli.output import aligned, escape_json, one_line, say, say_data, size
+from folkmoot.cli.commands import Note, Output
+from folkmoot.cli.output import aligned, escape_json, one_line, say, size
 from folkmoot.cli.show import (
     Terminal,
     cells,
@@ -51,11 +52,12 @@ class TapeNumbers(msgspec.Struct, frozen=True):
     stats: Stats
 
 
-def show_numbers(files: Sequence[Path], *, as_json: bool) -> None:
+def numbers_of(files: Sequence[Path]) -> Output:
     told = [looked_at(file) for file in files]
-    if as_json:
-        say_data(told)
-        return
+    return Output(told, lambda: show_numbers(told))
+
+
+def show_numbers(told: Sequence[TapeNumbers]) -> None:
     terminal = Terminal()
     for count, each in enumerate(told):
         if count:
@@ -242,20 +244,17 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
     latencies: list[ComparedLatency]
 
 
-def show_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
-    """Print the differences of two tapes; returns whether they are equal."""
+def differences(a: Path, b: Path, ignore: Sequence[str]) -> Output:
+    """The differences of two tapes; it fails unless they are equal."""
     first, second = ComparedTape(follow_lines(a)), ComparedTape(follow_lines(b))
     changes = list(compare(first, second, ignore))
     took = latencies(first, second)
-    if as_json:
-        say_data(ComparedAnswer(not changes, changes, took))
-        return not changes
-    if changes:
-        show_changes(changes)
-    else:
-        say("The tapes are equal.", err=True)
-    show_latencies(took)
-    return not changes
+    return Output(
+        ComparedAnswer(not changes, changes, took),
+        (lambda: show_changes(changes)) if changes else Note("The tapes are equal."),
+        lambda: show_latencies(took),
+        failed=bool(changes),
+    )
 
 
 def show_latencies(took: Sequence[ComparedLatency]) -> None:

@@ -18,9 +18,9 @@ from folkmoot.cli.call import (
     UpstreamTransportOption,
     note_start,
 )
+from folkmoot.cli.commands import Output, with_json_option
 from folkmoot.cli.options import (
     HeaderOption,
-    JsonOption,
     argument,
     choice,
     flag,
@@ -37,7 +37,6 @@ from folkmoot.cli.output import (
     one_line,
     run_until_stopped,
     say,
-    say_data,
 )
 from folkmoot.cli.show import label
 from folkmoot.cli.tape.options import IgnoreOption, TapeArgument, places
@@ -257,6 +256,7 @@ PatienceOption = Annotated[
 ]
 
 
+@with_json_option
 def play(
     file: TapeArgument,
     command: CommandArgument = None,
@@ -268,9 +268,7 @@ def play(
     timing: TimingOption = 0.0,
     patience: PatienceOption = 30,
     start_timeout: StartTimeoutOption = 300,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Replay a tape's client to a live server; report differences.
 
     Each answer is compared with the recorded one; the exit code is 1 if something differs. A
@@ -303,12 +301,8 @@ def play(
     report = run_until_stopped(run())
     if report is None:
         raise typer.Abort
-    if as_json:
-        say_data({"summary": report.summary(), "same": report.same, **as_plain(report)})
-    else:
-        show_report(report)
-    if not report.same:
-        raise typer.Exit(ExitCode.FAILED)
+    told = {"summary": report.summary(), "same": report.same, **as_plain(report)}
+    return Output(told, lambda: show_report(report), failed=not report.same)
 
 
 def read_secret(text: str) -> tuple[str, str]:

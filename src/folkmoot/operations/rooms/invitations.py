@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.operations.declare import Topic, delete, get, post
 from folkmoot.operations.limits import MAX_PATTERNS
-from folkmoot.operations.rooms.messages import RoomInPath, RoomName, given
+from folkmoot.operations.rooms.messages import RoomInPath, RoomName
 from folkmoot.operations.rooms.settings import PATTERNS
-from folkmoot.operations.row import Absent, AuditSpec, NoContent, describe
+from folkmoot.operations.row import Absent, AuditSpec, NoContent, describe, view_of
 from folkmoot.rooms.model import Invitation, OpenInvitation
 
 if TYPE_CHECKING:
@@ -23,75 +23,18 @@ FOR_PEOPLE: Final = Absent("Invitations to a room are for people to look after."
 managed = Topic(scope="rooms.manage")
 
 
-class InvitedToRoom(Struct, frozen=True, kw_only=True):
-    """Someone who may come in; a guest's token is in this answer and nowhere else."""
+NAMED: Final = {"type": "string", "minLength": 1, "maxLength": 64}
+NONE: Final = {"type": "null"}
 
-    room: str
-    handle: str | UnsetType | None = UNSET
-    guest: str | UnsetType | None = UNSET
-    token: str | UnsetType = UNSET
-    expires_at: str | UnsetType | None = UNSET
+
+class InvitedToRoom(Invitation, frozen=True, kw_only=True, omit_defaults=True):
+    """Someone who may come in."""
+
     message: str
 
 
 @managed.adds(
     "room/invite",
-    secret=("token",),
-    who="guest",
-    reaches_others=True,
-    commands=("room invite",),
-    exactly_one=("handle", "guest"),
-    document={
-        "description": "A handle, or a guest and perhaps its capabilities.",
-        "dependentRequired": {"capabilities": ["guest"]},
-    },
-)
-async def invite(
-    call: Call,
-    room: RoomName,
-    *,
-    handle: Annotated[str, "Handle of the user to invite. Mutually exclusive with guest."]
-    | None = None,
-    guest: Annotated[
-        str,
-        "The name that a guest without an account will have in the room. Mutually exclusive with "
-        "handle.",
-    ]
-    | None = None,
-    capabilities: Annotated[
-        list[str],
-        describe(
-            "What the guest may do beside chatting, as kind patterns such as mcp.proposal.*; you "
-            "must hold them yourself. For a guest only.",
-            max_length=MAX_PATTERNS,
-        ),
-    ]
-    | None = None,
-) -> InvitedToRoom:
-    """Invite someone into a room: a user by handle, or someone without an account as a guest, for
-    whom you get a token that works once. Give the token to that person only.
-    """
-    if (handle is None) is (guest is None):
-        raise e.ArgumentInvalid("Give either handle or guest.", field="handle")
-    if handle is not None and capabilities:
-        raise e.ArgumentInvalid("capabilities are for a guest.", field="capabilities")
-    made = await call.services.rooms.invite(
-        call.visitor, room, handle=handle, guest=guest, capabilities=capabilities or ()
-    )
-    if made.token is None:
-        message = f"@{made.handle} has been invited."
-        return InvitedToRoom(room=made.room, handle=made.handle, message=message)
-    return InvitedToRoom(
-        room=made.room,
-        guest=made.guest,
-        token=made.token,
-        expires_at=made.expires_at,
-        message="Give this token only to the guest: the first person to use it becomes the "
-        "guest. It cannot be shown again.",
-    )
-
-
-@invite.at(
     post(
         PATH,
         "invite",
@@ -111,45 +54,74 @@ async def invite(
             e.TooManyOpen,
             e.UserNotFound,
         ),
-    )
+    ),
+    exactly_one=("handle", "guest"),
+    secret=("token",),
+    who="guest",
+    reaches_others=True,
+    commands=("room invite",),
+    document={
+        "description": "A handle, or a guest and perhaps its capabilities.",
+        "properties": {
+            "capabilities": {
+                "type": "array",
+                **PATTERNS,
+                "description": "What a guest holds from the start, beside what all guests do; you "
+                "must hold it yourself.",
+            }
+        },
+        "oneOf": [
+            {
+                "required": ["handle"],
+                "properties": {"handle": NAMED, "guest": NONE, "capabilities": NONE},
+            },
+            {"required": ["guest"], "properties": {"guest": NAMED, "handle": NONE}},
+        ],
+    },
 )
-async def invite_whole(
+async def invite(
     call: Call,
-    room: RoomInPath,
+    room: RoomName,
     *,
-    handle: Annotated[str, describe("Whom to invite, by handle.", min_length=1, max_length=64)]
-    | UnsetType = UNSET,
+    handle: Annotated[str, "Handle of the user to invite. Mutually exclusive with guest."]
+    | None = None,
     guest: Annotated[
         str,
-        describe(
-            "The name in the room of someone without an account.", min_length=1, max_length=64
-        ),
+        "The name that a guest without an account will have in the room. Mutually exclusive with "
+        "handle.",
     ]
-    | UnsetType = UNSET,
+    | None = None,
     capabilities: Annotated[
         list[Any],
         describe(
-            "What a guest holds from the start, beside what all guests do; you must hold it "
-            "yourself.",
-            schema=PATTERNS,
+            "What the guest may do beside chatting, as kind patterns such as mcp.proposal.*; you "
+            "must hold them yourself. For a guest only.",
+            max_length=MAX_PATTERNS,
+            schema={"items": {"type": "string"}},
         ),
     ]
-    | UnsetType = UNSET,
-) -> Invitation:
-    """The same with capabilities that may have a constraint."""
+    | None = None,
+) -> InvitedToRoom:
+    """Invite someone into a room: a user by handle, or someone without an account as a guest, for
+    whom you get a token that works once. Give the token to that person only.
+    """
     from folkmoot.rooms.spec import read_capabilities
 
-    if (handle is UNSET) is (guest is UNSET):
-        raise e.ArgumentInvalid("Give either a handle or a guest.", field="handle")
-    wish = given(UNSET, handle=handle, guest=guest)
-    if capabilities is not UNSET:
-        if guest is UNSET:
-            raise e.ArgumentInvalid(
-                "Only a guest's invitation has capabilities; use the room's grants for a handle.",
-                field="capabilities",
-            )
-        wish["capabilities"] = read_capabilities("capabilities", capabilities)
-    return await call.services.rooms.invite(call.visitor, room, **wish)
+    if (handle is None) is (guest is None):
+        raise e.ArgumentInvalid("Give either handle or guest.", field="handle")
+    if handle is not None and capabilities:
+        raise e.ArgumentInvalid("capabilities are for a guest.", field="capabilities")
+    held = read_capabilities("capabilities", capabilities or [])
+    made = await call.services.rooms.invite(
+        call.visitor, room, handle=handle, guest=guest, capabilities=held
+    )
+    message = f"@{made.handle} has been invited."
+    if made.token is not None:
+        message = (
+            "Give this token only to the guest: the first person to use it becomes the guest. It "
+            "cannot be shown again."
+        )
+    return view_of(InvitedToRoom, made, message=message)
 
 
 class OpenInvitations(Struct, frozen=True):

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import asdict
 
 from folkmoot.core import errors as e
+from folkmoot.operations.components import policy_change
 from folkmoot.operations.declare import Topic, get, post
 from folkmoot.operations.limits import MAX_PATTERNS
 from folkmoot.operations.rooms.messages import RoomName, given
 from folkmoot.operations.rooms.settings import (
-    ACCESS_SAYS,
     Backends,
     Capabilities,
     Grants,
     PageCursor,
-    Policy,
 )
-from folkmoot.operations.row import Absent, Arguments, Cursor, PageLimit, describe, view_of
+from folkmoot.operations.row import Absent, Cursor, PageLimit, describe, view_of
+from folkmoot.operations.schema import schema_of_type
 from folkmoot.rooms.limits import MAX_BACKENDS
-from folkmoot.rooms.model import ROOM_PATTERN, Access, RoomPage, RoomView
+from folkmoot.rooms.model import ROOM_PATTERN, Access, RoomPage, RoomView, ref
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -82,43 +81,13 @@ async def list_whole(
     return await call.services.rooms.list(call.visitor, limit=limit, cursor=cursor)
 
 
-class PolicyArguments(Arguments, frozen=True, kw_only=True):
-    """The parts of a room's policy that are given; the room checks them."""
-
-    quorum: (
-        Annotated[int, describe("How many must reject a proposal to close it. Default 1.")] | None
-    ) = None
-    proposal_seconds: (
-        Annotated[int, describe("Seconds a proposal stays open. 0 is the hub's default.")] | None
-    ) = None
-    loop_guard: (
-        Annotated[
-            int,
-            describe(
-                "How often agents may answer each other without a person before they are paused. "
-                "Default 30; 0 for no limit."
-            ),
-        ]
-        | None
-    ) = None
-    request_seconds: (
-        Annotated[int, describe("Seconds a request may take. 0 is the hub's default.")] | None
-    ) = None
-    progress_seconds: (
-        Annotated[
-            int,
-            describe(
-                "Seconds a request may take while it reports progress. 0 is the hub's default."
-            ),
-        ]
-        | None
-    ) = None
-    keep_messages: (
-        Annotated[int, describe("How many messages are kept. 0 is the hub's default.")] | None
-    ) = None
-    keep_days: (
-        Annotated[int, describe("Days a message is kept. 0 is the hub's default.")] | None
-    ) = None
+POLICY: Final = {
+    "properties": {
+        name: {**it, "type": it["type"][0]} for name, it in policy_change()["properties"].items()
+    },
+    "required": [],
+    "additionalProperties": False,
+}
 
 
 class RoomCreated(RoomView, frozen=True, kw_only=True):
@@ -127,7 +96,37 @@ class RoomCreated(RoomView, frozen=True, kw_only=True):
     message: str
 
 
-@rooms.adds("room/create", commands=("room create",))
+@rooms.adds(
+    "room/create",
+    post(
+        "/v1/rooms",
+        "createRoom",
+        "Create a room",
+        "You own it, and have the capability `*` there.",
+        status=201,
+        answer="The room.",
+        location="/v1/rooms/{name}",
+        example={"name": "planning", "access": "invite"},
+        errors=(
+            e.BackendUnknown,
+            e.CapabilityError,
+            e.RoomNameInvalid,
+            e.RoomNameTaken,
+            e.TooManyRooms,
+            e.UserNotFound,
+        ),
+    ),
+    document={
+        "properties": {
+            "name": {"type": "string", "pattern": ROOM_PATTERN, "description": "Its name."},
+            "capabilities": schema_of_type(Capabilities),
+            "grants": schema_of_type(Grants),
+            "policy": {"anyOf": [ref("PolicyChange"), {"type": "null"}]},
+            "backends": schema_of_type(Backends),
+        }
+    },
+    commands=("room create",),
+)
 async def create(
     call: Call,
     name: Annotated[
@@ -145,22 +144,27 @@ async def create(
     durable: Annotated[bool, "If false, the history is kept in memory only. Default true."]
     | None = None,
     capabilities: Annotated[
-        list[str],
+        list[Any],
         describe(
             "What every member may do here, as kind patterns such as chat.* or "
             "mcp.request.tools/call:search. If omitted, members may chat and propose.",
             max_length=MAX_PATTERNS,
+            schema={"items": {"type": "string"}},
         ),
     ]
     | None = None,
     grants: Annotated[
-        dict[str, list[str]],
-        "What single people may do in addition: handles, each with a list of kind patterns. They "
-        "are invited too.",
+        dict[str, Any],
+        describe(
+            "What single people may do in addition: handles, each with a list of kind patterns. "
+            "They are invited too.",
+            schema={"additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        ),
     ]
     | None = None,
     policy: Annotated[
-        PolicyArguments, "Rules of the room, where they differ from the hub's defaults"
+        dict[str, Any],
+        describe("Rules of the room, where they differ from the hub's defaults", schema=POLICY),
     ]
     | None = None,
     backends: Annotated[
@@ -185,62 +189,11 @@ async def create(
         durable=durable,
         capabilities=capabilities,
         grants=grants,
-        policy=None if policy is None else given(None, **asdict(policy)),
+        policy=policy,
         backends=backends,
     )
     view = await call.services.rooms.create(call.visitor, read_spec(wish))
     return view_of(RoomCreated, view, message="Room created. You own it. Enter it with room_join.")
-
-
-@create.at(
-    post(
-        "/v1/rooms",
-        "createRoom",
-        "Create a room",
-        "You own it, and have the capability `*` there.",
-        status=201,
-        answer="The room.",
-        location="/v1/rooms/{name}",
-        example={"name": "planning", "access": "invite"},
-        errors=(
-            e.BackendUnknown,
-            e.CapabilityError,
-            e.RoomNameInvalid,
-            e.RoomNameTaken,
-            e.TooManyRooms,
-            e.UserNotFound,
-        ),
-    )
-)
-async def create_whole(
-    call: Call,
-    name: Annotated[str, describe("The name of the new room.", schema={"pattern": ROOM_PATTERN})],
-    *,
-    access: Annotated[Access, describe(ACCESS_SAYS, schema={"default": "open"})]
-    | UnsetType = UNSET,
-    capabilities: Capabilities | UnsetType | None = UNSET,
-    grants: Grants | UnsetType = UNSET,
-    policy: Policy | UnsetType = UNSET,
-    backends: Backends | UnsetType | None = UNSET,
-    durable: Annotated[
-        bool, describe("Whether its history is kept on the disk.", schema={"default": True})
-    ]
-    | UnsetType = UNSET,
-) -> RoomView:
-    """The same with all that a room can be, such as capabilities with a constraint."""
-    from folkmoot.rooms.spec import read_spec
-
-    wish = given(
-        UNSET,
-        name=name,
-        access=access,
-        capabilities=capabilities,
-        grants=grants,
-        policy=policy,
-        backends=backends,
-        durable=durable,
-    )
-    return await call.services.rooms.create(call.visitor, read_spec(wish))
 
 
 class RoomJoined(RoomView, frozen=True, kw_only=True):
