@@ -41,7 +41,7 @@ MOST = {
     "transports": 7_999,
     "web": 852,
 }
-MOST_TESTS = 88_039
+MOST_TESTS = 88_040
 
 
 def code_lines(text: str) -> int:
