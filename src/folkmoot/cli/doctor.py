@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import re
@@ -353,6 +352,8 @@ def doctor(
     if url or client:
         if not (url and client) or host or port or data or config:
             raise typer.BadParameter("--as CLIENT goes with URL, and with --json alone")
+        import asyncio
+
         return report(asyncio.run(Walk(CLIENTS[client], url).run()))
     findings = [check_program(), check_sqlite(), check_packages()]
     try:

@@ -7,7 +7,6 @@ finds there what came of it.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 import webbrowser
@@ -238,6 +237,8 @@ class LoginTokens:
     async def token(self, refused: str = "") -> str:
         """The token to show; another than the one that the hub `refused`."""
         if not is_good(self._login, refused):
+            import asyncio
+
             self._login = await asyncio.to_thread(renewed, self._login, refused)
         return self._login.token
 
