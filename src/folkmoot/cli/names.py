@@ -274,7 +274,8 @@ def lint(
         return rules()
     if explain is not None:
         check_rules("--explain", (explain,))
-        return Output(RULES[explain], lambda: show_rule(explain))
+        told = {"name": explain, **RULES[explain]._asdict()}
+        return Output(told, lambda: show_rule(explain))
     options = Config(
         namespace=namespace,
         version=project_version,
