@@ -21,7 +21,7 @@ MOST = {
     "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_414,
+    "cli": 10_431,
     "client": 2_718,
     "cluster": 1_187,
     "core": 4_148,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import folkmoot.operations as ops
 from folkmoot.cli.account import AgentOption, show_saved_place, show_secrets
 from folkmoot.cli.commands import Output, Table, every, group, operator_command
 from folkmoot.cli.credentials import (
@@ -32,11 +33,13 @@ from folkmoot.cli.show import (
     at,
     word,
 )
+from folkmoot.cli.views import View
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.accounts.model import PersonRow
     from folkmoot.operations.operator.hub import RoomOfHub, Use
+    from folkmoot.operations.operator.people import SuspendedPerson
 
 SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
@@ -131,14 +134,7 @@ def made(hub: OperatedHub, handle: str, *, agent: bool) -> Login:
     return Login(reachable(new.hub), new.handle, new.token, new.recovery_code)
 
 
-@operator_command
-def suspend(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "") -> Output:
-    """Lock an account until it is restored.
-
-    Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
-    to it still arrives.
-    """
-    answer = hub.suspend_account(handle, reason=reason)
+def suspended(answer: SuspendedPerson) -> Output:
     who = at(answer.handle)
     if answer.changed:
         undo = f"'folkmoot people restore {word(answer.handle)}' undoes it."
@@ -146,13 +142,31 @@ def suspend(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "")
     return Output(answer, f"{who} has been suspended since {moment(answer.suspended_at)}.")
 
 
-@operator_command
-def restore(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "") -> Output:
-    """Unlock a suspended account; its token works again."""
-    answer = hub.restore_account(handle, reason=reason)
+suspend = View(
+    lambda: ops.operator.people.suspend_person,
+    """Lock an account until it is restored.
+
+    Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
+    to it still arrives.
+    """,
+    suspended,
+    handle=HandleArgument,
+    reason=ReasonOption,
+)
+
+
+def restored(answer: SuspendedPerson) -> Output:
     who = at(answer.handle)
-    done = f"{who} is restored." if answer.changed else f"{who} is not suspended."
-    return Output(answer, done)
+    return Output(answer, f"{who} is restored." if answer.changed else f"{who} is not suspended.")
+
+
+restore = View(
+    lambda: ops.operator.people.restore_person,
+    "Unlock a suspended account; its token works again.",
+    restored,
+    handle=HandleArgument,
+    reason=ReasonOption,
+)
 
 
 @operator_command

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+import folkmoot.operations as ops
 from folkmoot.cli.commands import (
     Fields,
     Output,
@@ -38,12 +39,14 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import moment, one_line
 from folkmoot.cli.show import Column, at, word
+from folkmoot.cli.views import View
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.accounts.model import OpenInvite
     from folkmoot.cli.client import HubClient
     from folkmoot.client.hub import Hub
+    from folkmoot.operations.people import FoundUsers
 
 INVITE_DAYS: Final = 7
 SHORT: Final = 10
@@ -163,13 +166,18 @@ def lookup(hub: HubClient, who: HandleArgument) -> Output:
     return Output(found, shown)
 
 
-@account_command
-def find(hub: HubClient, query: QueryArgument) -> Output:
-    """Find people by handle or name."""
-    found = hub.search_people(query)
+def people_found(found: FoundUsers) -> Output:
     rows = [(at(it.handle), word(it.display_name), word(it.bio)) for it in found.results]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
     return Output(found, Table(columns, rows, "No one found."))
+
+
+find = View(
+    lambda: ops.people.search_users,
+    "Find people by handle or name.",
+    people_found,
+    query=QueryArgument,
+)
 
 
 @with_json_option
