@@ -172,8 +172,8 @@ async def test_a_held_answer_is_shown_with_the_tool_that_was_called(capsys):
     ]
     told = f"Held {os.getpid()}/2, response to tools/call delete → client, by ask."
     assert told in capsys.readouterr().err
-    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), views[1])
-    assert row.what == "response to tools/call delete"
+    entry = proxy_held.entry(proxy_held.HoldingProcess(None, Path("socket")), views[1])
+    assert entry.row[3] == "response to tools/call delete"
 
 
 @asynccontextmanager
