@@ -38,6 +38,7 @@ ASKED = {
     "decided_at": None,
     "presence": None,
     "reason": None,
+    "receipt": None,
 }
 
 OWN_PROFILE = {

@@ -148,6 +148,7 @@ export type AskedCall = {
   decided_at: string | null;
   presence: string | null;
   reason: string | null;
+  receipt: string | null;
 };
 
 export type Asks = {

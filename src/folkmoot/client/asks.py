@@ -43,11 +43,19 @@ class Asks:
         Without `to`, the person is asked whose account it is. A hub that is away for a while is
         asked again.
         """
-        made = await asyncio.to_thread(
-            self.hub.create_ask, tool, arguments=arguments, why=why, to=to, expires_in=expires_in
+        making = asyncio.ensure_future(
+            asyncio.to_thread(
+                self.hub.create_ask,
+                tool,
+                arguments=arguments,
+                why=why,
+                to=to,
+                expires_in=expires_in,
+            )
         )
         ends = time.monotonic() + expires_in + WAIT_SECONDS
         try:
+            made = await asyncio.shield(making)
             while True:
                 with suppress(e.HubUnreachable, e.AnswerLost):
                     found = await asyncio.to_thread(
@@ -60,6 +68,7 @@ class Asks:
                     raise e.HubUnreachable("The hub did not answer in time.")
                 await asyncio.sleep(1)
         except asyncio.CancelledError:
+            # Also where it was given up before the hub had said that it is made.
             with suppress(e.FolkmootError):
-                await asyncio.shield(asyncio.to_thread(self.hub.withdraw_ask, made.ask_id))
+                await asyncio.to_thread(self.hub.withdraw_ask, (await making).ask_id)
             raise

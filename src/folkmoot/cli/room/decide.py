@@ -301,7 +301,7 @@ def ask(
 
 @account_command
 def show_ask(hub: HubClient, ask: AskArgument) -> Output:
-    """Show what a program asks, with all its arguments, and what became of it."""
+    """Show what a program asks, and what became of it."""
     return shown_ask(hub.get_ask(ask))
 
 
