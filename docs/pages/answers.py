@@ -21,6 +21,26 @@ SIGNED_IN = {
     "next": f"{NOT_SIGNED_IN} {SAVE_SETTINGS}",
 }
 
+ASK = "ask_5f2c1b0e9d7a4e3f8b6c5d4a3f2e1d0c"
+ASKED = {
+    "id": ASK,
+    "state": "open",
+    "tool": "shell",
+    "arguments": {"command": "make deploy"},
+    "why": "The tests pass.",
+    "by": "alice",
+    "by_type": "person",
+    "client": "Claude Code",
+    "to": "alice",
+    "digest": "7c1f…",
+    "created_at": "2024-03-26T00:30:00Z",
+    "expires_at": "2024-03-26T01:30:00Z",
+    "decided_at": None,
+    "presence": None,
+    "reason": None,
+    "receipt": None,
+}
+
 OWN_PROFILE = {
     "handle": "alice",
     "display_name": "Alice",
@@ -199,6 +219,16 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         ]
     },
     "folkmoot/call_tool": WHOAMI,
+    "ask/create": {
+        "status": "asked",
+        "ask_id": ASK,
+        "expires_at": "2024-03-26T01:30:00Z",
+        "url": "https://moot.example/decisions",
+        "message": "@alice was asked. ask/result with wait tells what they decide. Do not do it "
+        "before they approve it.",
+    },
+    "ask/result": ASKED,
+    "ask/withdraw": {**ASKED, "state": "withdrawn", "decided_at": "2024-03-26T00:31:00Z"},
 }
 
 

@@ -282,6 +282,7 @@ class Hub(HubServices):
             clients=self.clients,
             clock=self.clock,
             public_url=settings.public_url.rstrip("/"),
+            key_set=self.asks.receipts.key_set,
         )
         company = self.accounts.oidc
         oidc = company and OidcReturn(company, self._browsers, self._limits, locate)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, cast
 from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.accounts.clients import Clients, registrations
+from folkmoot.asks.receipts import Receipts
+from folkmoot.asks.service import Asks
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
 from folkmoot.cluster.forwarding import Marks
@@ -313,12 +315,17 @@ class HubServices:
         self.clients = Clients(
             registrations(vault), self.clock, fetch if settings.public_url else None
         )
+        receipts = Receipts(
+            self.store, vault, self.clock, lambda: settings.public_url or self.base_url
+        )
+        self.asks = Asks(self.store, self.bus, self.clock, receipts)
         self._tapes = TapeLibrary(tape_folder(settings), recorded)
         file, given = folder.paths.master_key, settings.master_key or None
         backends = Pipeline.to(self.behind.service)
         ring = KeyRing(self.store, vault, file, given)
         services = Services(
             accounts=self.accounts,
+            asks=self.asks,
             clients=self.clients,
             mail=self.mail,
             rooms=self.rooms,

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 KEEP_SECONDS: Final = 90 * 86_400
 PRUNED_AT_ONCE: Final = 500
 
-AskKind: TypeAlias = Literal["proposal", "held", "tool"]
+AskKind: TypeAlias = Literal["proposal", "held", "tool", "call"]
+"""What waits: a proposal in a room, a message that is held, a changed tool, a program's call."""
 Risk: TypeAlias = Literal["destroys", "unknown", "acts", "changes", "reads"]
 """How risky it is to let something be done, the riskiest first."""
 Verdict: TypeAlias = Literal["approved", "rejected", "released", "edited", "dropped", "accepted"]
@@ -104,9 +105,14 @@ async def page(
 
 
 async def prune(tx: Tx, now: float) -> int:
-    """Remove some that are too old; how many."""
-    return await tx.execute(
+    """Remove some that are too old, and asks that ended as long ago; how many."""
+    some = (now - KEEP_SECONDS, PRUNED_AT_ONCE)
+    removed = await tx.execute(
         "DELETE FROM decisions WHERE (account_id, id) IN (SELECT account_id, id FROM decisions "
         "WHERE at < ? ORDER BY at LIMIT ?)",
-        (now - KEEP_SECONDS, PRUNED_AT_ONCE),
+        some,
+    )
+    return removed + await tx.execute(
+        "DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE until < ? ORDER BY until LIMIT ?)",
+        some,
     )

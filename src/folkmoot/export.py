@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from folkmoot import decisions
 from folkmoot.accounts import Account, Accounts
+from folkmoot.asks.service import asks_of
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.mail import Mail, Thread
@@ -131,7 +132,18 @@ class Exporter(Struct, eq=False):
         async for piece in room_pieces(self.store, account, said):
             yield piece, len(seen), len(seen), 0
         decided = await self.store.read(lambda tx: decisions.page(tx, account.id, MOST_DECISIONS))
-        ending = b'],"decisions":' + msgspec.json.encode(decided) + b"}\n"
+        asked = await self.store.read(lambda tx: asks_of(tx, account.id))
+        told = [
+            {
+                **msgspec.to_builtins(it.ask),
+                "bound": msgspec.Raw(it.ask.bound),
+                "by": it.by,
+                "to": it.to,
+            }
+            for it in asked
+        ]
+        ending = b'],"decisions":' + msgspec.json.encode(decided)
+        ending += b',"asks":' + msgspec.json.encode(told) + b"}\n"
         yield ending, len(seen), len(seen), 0
 
     async def _threads(self, account: Account) -> list[Thread]:

@@ -84,7 +84,10 @@ async def test_a_handle_in_use_is_taken_in_every_spelling(world):
 @pytest.mark.requirement("handle.reserved")
 @pytest.mark.settings(reserved=ReservedNames(["github"]))
 async def test_nobody_takes_a_reserved_name(world):
-    names = {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
+    names = {
+        *("ask", "gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http"),
+        "https",
+    }
     alice = await world.join("alice")
     assert names == RESERVED_NAMES
     for name in [*sorted(names), "github"]:

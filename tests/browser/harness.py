@@ -145,7 +145,7 @@ class Person:
         self.token: str = made["token"]
         self.recovery_code: str = made["recovery_code"]
 
-    def call(self, tool: str, **arguments: Any) -> Any:
+    def call(self, tool: str, /, **arguments: Any) -> Any:
         """What a tool answers."""
         return HubClient(self.hub, self.token).call(tool, arguments)
 

@@ -98,6 +98,11 @@ async def test_every_tool_answers_as_its_example_does(tmp_path):
             "msg/delete_account": {"confirm": "alice_v2"},
         }  # fmt: skip
         given |= await in_a_room(there.hub.base_url, alice, bob)
+        given["ask/create"] = asked = await bob.call(
+            "ask/create", tool="shell", arguments={"command": "ls"}, why="A", to="alice"
+        )
+        ask = {"ask": asked["ask_id"]}
+        given |= {name: await bob.call(name, **ask) for name in ("ask/result", "ask/withdraw")}
         given |= {name: await alice.call(name, **rest[name]) for name in rest}
     assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
     assert {name: shape(answer) for name, answer in given.items()} == {

@@ -55,6 +55,7 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
     )
     assert list(rights) == [
         f"{CALL}:msg/*",
+        f"{CALL}:ask/*",
         f"{CALL}:room/*",
         *(f"{CALL}:folkmoot/{name}" for name in own.split()),
         f"{CALL}:search:*",

@@ -83,7 +83,7 @@ async def ruled(folder: Path, when: str, action: str = 'action = "block"') -> As
 def tool_of(way: Way) -> str:
     """The tool whose work a way does; of several, a room's own names the rest."""
     named = [kind.removeprefix(f"{TOOL}:") for kind in way.kinds if kind.startswith(TOOL)]
-    own = [name for name in named if name.startswith(("room/", "msg/", "folkmoot/"))]
+    own = [name for name in named if name.startswith(("room/", "msg/", "ask/", "folkmoot/"))]
     return next((name for name in own if name != "room/post"), own[0])
 
 

@@ -75,8 +75,8 @@ def test_any_other_slug_is_refused_with_a_proposal_where_there_is_one(
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
 def test_the_reserved_names_include_the_hubs_own():
-    assert len(RESERVED_NAMES) == 10
-    assert {"msg", "room", "chat", "mmp", "folkmoot"} == RESERVED_NAMESPACES
+    assert len(RESERVED_NAMES) == 11
+    assert {"ask", "msg", "room", "chat", "mmp", "folkmoot"} == RESERVED_NAMESPACES
     assert RESERVED_NAMESPACES < RESERVED_NAMES
 
 

@@ -300,7 +300,7 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
     await proposed(bob, "attic")
     await proposed(bob, "attic", "demo:keep", "demo")
     everything = await runs.get("/v1/asks")
-    assert everything["counts"] == {"proposal": 2, "held": 3, "tool": 3}
+    assert everything["counts"] == {"proposal": 2, "held": 3, "tool": 3, "call": 0}
     assert everything["count"] == 8
     told = [(it["risk"], it["kind"], it["what"]) for it in everything["asks"]]
     assert told == [
@@ -331,7 +331,8 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub):
     for wrong in ("?limit=101", "?limit=-1", "?kind=dream"):
         refused(await runs.ask("GET", f"/v1/asks{wrong}"), 400, "query_invalid")
     # Everyone else sees their rooms alone, also with a token that only operates.
-    assert (await ada.get("/v1/asks?limit=0"))["counts"] == {"proposal": 2, "held": 0, "tool": 0}
+    none = {"held": 0, "tool": 0, "call": 0}
+    assert (await ada.get("/v1/asks?limit=0"))["counts"] == {"proposal": 2, **none}
     only_runs = await operator(hub, ada, "operate")
     refused(await only_runs.ask("GET", "/v1/asks"), 403, "scope_missing")
     # What is decided is remembered, and waits no more.

@@ -103,9 +103,13 @@ export type AddedServer = {
   notes: Array<string>;
 };
 
+export type ApproveAsk = {
+  reason?: string | null;
+};
+
 export type Ask = {
   id: string;
-  kind: "proposal" | "held" | "tool";
+  kind: "proposal" | "held" | "tool" | "call";
   risk: "destroys" | "unknown" | "acts" | "changes" | "reads";
   what: string;
   by: string;
@@ -117,6 +121,34 @@ export type Ask = {
   proposal?: Proposal;
   held?: Held;
   tool?: ChangedTool;
+  call?: AskedCall;
+};
+
+export type Asked = {
+  status: "asked";
+  ask_id: string;
+  expires_at: string;
+  url: string;
+  message: string;
+};
+
+export type AskedCall = {
+  id: string;
+  state: "open" | "approved" | "rejected" | "withdrawn" | "expired";
+  tool: string;
+  arguments: object;
+  why: string;
+  by: string;
+  by_type: string;
+  client: string;
+  to: string;
+  digest: string;
+  created_at: string;
+  expires_at: string;
+  decided_at: string | null;
+  presence: string | null;
+  reason: string | null;
+  receipt: string | null;
 };
 
 export type Asks = {
@@ -336,6 +368,7 @@ export type Counts = {
   proposal: number;
   held: number;
   tool: number;
+  call: number;
 };
 
 export type CreateAccount = {
@@ -343,6 +376,14 @@ export type CreateAccount = {
   client_public_key?: string | null;
   invite_code?: string | null;
   account_type?: "person" | "agent" | null;
+};
+
+export type CreateAsk = {
+  tool: string;
+  arguments?: object | null;
+  why?: string | null;
+  to?: string | null;
+  expires_in?: number | null;
 };
 
 export type CreateCodeFor = {
@@ -425,7 +466,7 @@ export type Decided = {
 export type Decision = {
   id: string;
   at: string;
-  kind: "proposal" | "held" | "tool";
+  kind: "proposal" | "held" | "tool" | "call";
   decision: "approved" | "rejected" | "released" | "edited" | "dropped" | "accepted";
   what: string;
   about: string;
@@ -1053,6 +1094,10 @@ export type Registration = {
   server_url: string;
   settings: Record<string, unknown>;
   next: string;
+};
+
+export type RejectAsk = {
+  reason?: string | null;
 };
 
 export type RejectProposal = {

@@ -21,6 +21,7 @@ export const isNews = ({ name, data }: HubEvent): boolean => name !== "room.mess
 
 /** The events after which something else may wait. */
 export const ASK_EVENTS: readonly EventName[] = [
+  "ask.changed",
   "room.proposal",
   "room.rights",
   "room.membership",

@@ -11,6 +11,7 @@ export type EventName =
   | "account.changed"
   | "tokens.changed"
   | "connections.changed"
+  | "ask.changed"
   | "room.membership"
   | "room.changed"
   | "room.message"

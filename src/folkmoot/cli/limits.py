@@ -48,3 +48,7 @@ MAX_TOKEN_DAYS: Final = 3650
 """Days after which a token may expire."""
 MAX_DIFFERING: Final = 5
 """Settings of a node that are named because they differ."""
+MAX_ASK_WAIT: Final = 86_400
+"""Seconds for which a script waits for a decision."""
+MAX_ASK_WAIT_ONCE: Final = 50
+"""Seconds for which the hub is asked to wait at a time."""

@@ -56,7 +56,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Rooms and decisions": {
         "room": "room:app",
-        "asks": "room.decide:asks",
+        "asks": "room.decide:asks_app",
         "decisions": "room.decide:decisions",
     },
     "Run a hub": {

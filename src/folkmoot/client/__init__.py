@@ -33,6 +33,7 @@ from folkmoot.core.errors import (
 from folkmoot.lazy_packages import loading
 
 if TYPE_CHECKING:
+    from folkmoot.client.asks import Asks
     from folkmoot.client.hub import Hub
     from folkmoot.client.link import Backoff
     from folkmoot.client.model import (
@@ -56,6 +57,7 @@ else:
         __name__,
         {
             "link": "Backoff",
+            "asks": "Asks",
             "hub": "Hub",
             "model": "Gap Invitation Me Message OfferedTool OpenProposal OpenRequest Participant "
             "Progress ToolResult Waiting",
@@ -68,6 +70,7 @@ else:
 __all__ = [
     "AnswerInvalid",
     "AnswerLost",
+    "Asks",
     "AuthenticationRequired",
     "Backoff",
     "CapabilityDenied",

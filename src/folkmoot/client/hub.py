@@ -190,6 +190,10 @@ class Hub:
     withdraw_my_invite = Method(lambda: ops.invites.withdraw_my_invite)
 
     list_rooms = Method(lambda: ops.rooms.membership.list_whole)
+    create_ask = Method(lambda: ops.asking.create)
+    get_ask = Method(lambda: ops.asking.result)
+    decide_ask = Method(lambda: ops.asking.decide)
+    withdraw_ask = Method(lambda: ops.asking.withdraw)
     create_room = Method(lambda: ops.rooms.membership.create)
 
     read_messages = Method(lambda: ops.rooms.messages.read_whole)

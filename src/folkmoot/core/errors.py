@@ -704,6 +704,22 @@ class InviteUnknown(ToolError, says="Invalid invite code."):
     """No invite has this code."""
 class InviteNotOpen(ToolError, http=404, says="There is no such open invitation."):
     """The invitation was used, has expired or was withdrawn, or is someone else's."""
+class AskUnknown(ToolError, http=404, says="There is no such ask."):
+    """No program has asked this, or the ask is between other people."""
+class AskNotYours(ToolError, http=403, says="Another one is to decide this."):
+    """Whoever is asked decides, and whoever asked can withdraw."""
+class AskClosed(ToolError, http=409):
+    """The ask was approved, rejected or withdrawn, or its time is over; `state` says which."""
+class TooManyAsks(ToolError, http=429):
+    """As many asks of the account, or to it, are open as are allowed."""
+class PersonNeeded(
+    ToolError, http=403,
+    says="Only you yourself can decide what your own programs ask: open it in your browser, and "
+    "use your passkey.",
+):
+    """A program's own account is asked, so its person has to show that they are there."""
+class ReceiptInvalid(ToolError, http=403):
+    """The receipt of a decision proves nothing about the call that is to be made."""
 class InviteClaimed(ToolError, http=409, says="This invite has already been claimed."):
     """Someone has already registered with this invite."""
 class HandleInvalid(

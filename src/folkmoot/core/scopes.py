@@ -43,6 +43,7 @@ SCOPES: Final = (
     ScopeRow("account", "Change or delete your account; create and revoke tokens."),
     ScopeRow("rooms", "Take part in rooms: read, speak, propose.", ROOM, "default"),
     ScopeRow("rooms.manage", "Manage rooms: settings, invitations, rights.", ROOM, "asked"),
+    ScopeRow("ask", "Ask people before doing something; see what they decide.", app="default"),
     ScopeRow("decide", "Approve, reject and withdraw proposals.", ROOM, "offered"),
     ScopeRow("tools", "Use the servers behind the hub.", "server", "default"),
     ScopeRow(OPERATE, "Run the hub. Only an operator can create such a token."),

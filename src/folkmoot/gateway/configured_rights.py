@@ -76,6 +76,7 @@ one did.
 """
 DEFAULTS: Final = (
     "mcp.request.tools/call:msg/*",
+    "mcp.request.tools/call:ask/*",
     "mcp.request.tools/call:room/*",
     *OWN,
     *SERVERS,

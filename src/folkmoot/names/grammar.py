@@ -48,7 +48,7 @@ RULES = MappingProxyType(
 
 
 RESERVED_NAMES = frozenset(
-    {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
+    {"ask", "gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
 )
 """Neither a person's handle nor the namespace of a server."""
 

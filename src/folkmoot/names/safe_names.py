@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NameStyle: TypeAlias = Literal["safe", "canonical"]
 STYLES: tuple[NameStyle, ...] = ("safe", "canonical")
 
-RESERVED_NAMESPACES = frozenset({"msg", "room", "chat", "mmp", "folkmoot"})
+RESERVED_NAMESPACES = frozenset({"ask", "msg", "room", "chat", "mmp", "folkmoot"})
 """The hub's own, joined to a tool by `/`; every other namespace is joined by `:`."""
 
 NAME_KEY = "folkmoot/name"

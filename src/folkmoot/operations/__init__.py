@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         accounts,
         activity,
         apps,
+        asking,
         asks,
         connections,
         events,

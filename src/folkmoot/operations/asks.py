@@ -1,8 +1,8 @@
-"""What waits for the caller's decision, from rooms and servers, and earlier decisions.
+"""What waits for the caller's decision, from rooms, programs and servers, and earlier decisions.
 
-Three kinds of things wait: proposals in rooms, and, for operators, messages that a rule holds and
-tools that changed or are new. The order is that of `risks`, the riskiest first; of equal ones what
-ends soonest, and then what waits longest.
+Four kinds of things wait: proposals in rooms, what a program asks before it does it, and, for
+operators, messages that a rule holds and tools that changed or are new. The order is that of
+`risks`, the riskiest first; of equal ones what ends soonest, and then what waits longest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from folkmoot import decisions as kept
 from folkmoot.core.kinds import parse
 from folkmoot.decisions import AskKind, Risk
 from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.operations.asking import AskedCall, view
 from folkmoot.operations.call import fit_on_page, make_cursor, read_cursor, wrong_cursor
 from folkmoot.operations.declare import Topic, get
 from folkmoot.operations.limits import HELD_BYTES
@@ -65,6 +66,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     proposal: ProposalView | UnsetType = UNSET
     held: HeldView | UnsetType = UNSET
     tool: ChangedTool | UnsetType = UNSET
+    call: AskedCall | UnsetType = UNSET
 
 
 class Counts(Struct, frozen=True):
@@ -73,6 +75,7 @@ class Counts(Struct, frozen=True):
     proposal: int
     held: int
     tool: int
+    call: int
 
 
 class Asks(Struct, frozen=True):
@@ -109,9 +112,9 @@ class WaitingAsk(NamedTuple):
         "/v1/asks",
         "listAsks",
         "List what waits for your decision",
-        "Proposals in all your rooms that you may decide on; for operators also messages that a "
-        "rule holds, and tools that changed or are new. The riskiest are first, then those that "
-        "end soonest. `limit=0` only counts.",
+        "Proposals in all your rooms that you may decide on, and what programs ask you before they "
+        "do it; for operators also messages that a rule holds, and tools that changed or are new. "
+        "The riskiest are first, then those that end soonest. `limit=0` only counts.",
         answer="What waits, and how much there is.",
     ),
     others_words=("asks",),
@@ -126,9 +129,9 @@ async def asks(
     ] = 50,
     cursor: Cursor | None = None,
 ) -> Asks:
-    """List what waits for your user's decision, the riskiest first: proposals in all their rooms;
-    for operators also held messages, and tools that changed. Decide on proposals with room_decide,
-    and only as your user wants.
+    """List what waits for your user's decision, the riskiest first: proposals in all their rooms,
+    and what programs ask; for operators also held messages, and tools that changed. Decide on
+    proposals with room_decide, and only as your user wants.
     """
     services, principal = call.services, call.caller.principal
     found = await services.rooms.asks.open_for(call.visitor)
@@ -138,6 +141,13 @@ async def asks(
         )
         for one in found.proposals
     ]
+    if services.permits(principal, "ask/decide"):
+        everything += [
+            WaitingAsk(
+                "call", it.ask.id, risk_of_tool(call, it.ask.tool), it.ask.at, it.ask.until, it
+            )
+            for it in await services.asks.waiting(call.account.id)
+        ]
     if services.permits(principal, "held/list"):
         everything += [
             WaitingAsk("held", held_id(one), risk_of_held(call, one), one.since, one.until, one)
@@ -239,6 +249,15 @@ async def held(_: Call, it: WaitingAsk) -> tuple[Ask, int]:
     return ask(it, what=what, by=one.who, may=("release", "drop"), held=one), HELD_BYTES
 
 
+async def program_call(call: Call, it: WaitingAsk) -> tuple[Ask, int]:
+    """What a program asks before it does it."""
+    shown = view(call, it.subject)
+    told = ask(
+        it, what=shown.tool, by=shown.by, to=(shown.to,), may=("approve", "reject"), call=shown
+    )
+    return told, len(it.subject.ask.bound) + len(shown.why)
+
+
 async def tool(_: Call, it: WaitingAsk) -> tuple[Ask, int]:
     """A tool that changed or is new, and how it differs."""
     from folkmoot.gateway.pin_comparison import difference
@@ -262,6 +281,7 @@ EXPAND: Final[dict[AskKind, Callable[[Call, WaitingAsk], Awaitable[tuple[Ask, in
     "proposal": proposal,
     "held": held,
     "tool": tool,
+    "call": program_call,
 }
 """How each kind is shown, in the order of the counts."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.accounts.clients import Clients
+    from folkmoot.asks.service import Asks
     from folkmoot.core.ports import Backup, Clock, Database
     from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.export import Exporter
@@ -111,6 +112,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """
 
     accounts: Accounts = ABSENT
+    asks: Asks = ABSENT
+    """What programs ask people."""
     clients: Clients = ABSENT
     """The apps that ask to use accounts."""
     mail: Mail = ABSENT

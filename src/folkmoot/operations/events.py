@@ -83,6 +83,16 @@ class ConnectionsChanged(Struct, frozen=True):
     ]
 
 
+class AskChanged(Struct, frozen=True):
+    """What a program asked you, or you asked somebody."""
+
+    id: Annotated[str, Meta(description="The id of the ask.")]
+    change: Annotated[
+        Literal["made", "ended"],
+        Meta(description="Made; or approved, rejected or withdrawn."),
+    ]
+
+
 class RoomMembership(Struct, frozen=True):
     """What you are to a room."""
 
@@ -241,6 +251,12 @@ CONNECTIONS_CHANGED: Final = EventRow(
     ConnectionsChanged,
     "folkmoot/connections",
 )
+ASK_CHANGED: Final = EventRow(
+    "ask.changed",
+    "A program asked you for a decision, or what you asked was decided.",
+    AskChanged,
+    "ask/result",
+)
 ROOM_MEMBERSHIP: Final = EventRow(
     "room.membership",
     "You were invited to a room, joined it, left it or were removed from it.",
@@ -341,6 +357,7 @@ EVENTS: Final = (
     ACCOUNT_CHANGED,
     TOKENS_CHANGED,
     CONNECTIONS_CHANGED,
+    ASK_CHANGED,
     ROOM_MEMBERSHIP,
     ROOM_CHANGED,
     ROOM_MESSAGE,

@@ -20,6 +20,7 @@ from folkmoot.operations.arguments import decode
 from folkmoot.operations.row import CONFIRMED, Arguments, describe
 
 if TYPE_CHECKING:
+    from folkmoot.accounts.model import Credential
     from folkmoot.operations.call import Call
 
 PRESENT: Final = {**CONFIRMED, "folkmoot-ticket": "ticket", "folkmoot-passkey": "passkey"}
@@ -35,9 +36,7 @@ INSECURE: Final = (
     "This needs https, or a browser on the hub's own machine at localhost: over plain http anyone "
     "in between can read and change it."
 )
-CONFIRM: Final = (
-    "This changes what runs on the hub's machine: use your passkey, or give your token once more."
-)
+CONFIRM: Final = "Show that it is you: use your passkey, or give your token once more."
 NEEDS_PASSKEY: Final = "Use your passkey: in a browser, a token once more is not enough."
 NARROW: Final = (
     "Give another of your tokens once more: this one is for a few things only, as a program's is."
@@ -117,7 +116,7 @@ async def check_present(call: Call, operation: str) -> None:
         raise
 
 
-async def check_token(call: Call) -> None:
+async def check_token(call: Call) -> Credential:
     """Refuse a request without a token that shows it is the caller's own.
 
     What they may do they came with. A token for a few things only, such as an agent's, is not one
@@ -137,6 +136,7 @@ async def check_token(call: Call) -> None:
     given = scope(confirmed.scope)
     if not (given.is_whole or given.has(OPERATE)):
         raise e.ConfirmationInvalid(NARROW)
+    return confirmed
 
 
 def is_secure(base_url: str) -> bool:

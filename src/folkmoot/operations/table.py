@@ -11,6 +11,7 @@ from folkmoot.operations import (
     accounts,
     activity,
     apps,
+    asking,
     asks,
     connections,
     events,
@@ -75,7 +76,7 @@ OPERATOR: Final = tuple(
 OPERATIONS: Final = (
     *rows_of(registration, accounts, mail, threads, people, invites, inbox_app),
     *rows_of(membership, messages, calls, proposals, invitations, settings, rights),
-    *rows_of(asks, tokens, activity, sessions, passkeys, apps, finder, events),
+    *rows_of(asks, asking, tokens, activity, sessions, passkeys, apps, finder, events),
     *rows_of(servers, connections, tapes),
     *OPERATOR,
 )

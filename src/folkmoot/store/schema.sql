@@ -368,6 +368,40 @@ CREATE INDEX decisions_of_account ON decisions (account_id, at, id);
 CREATE INDEX decisions_in_room ON decisions (room_id, about) WHERE room_id IS NOT NULL;
 CREATE INDEX decisions_by_time ON decisions (at);
 
+-- What programs asked people, and what those decided. `credential_id` is what a program came with,
+-- also when that is gone. An ask whose time is over is open here, and ended for everyone who looks.
+CREATE TABLE asks (
+    id TEXT NOT NULL PRIMARY KEY,
+    asker_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    credential_id TEXT NOT NULL,
+    client TEXT NOT NULL,
+    decider_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    tool TEXT NOT NULL,
+    bound BLOB NOT NULL,
+    why TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    until DOUBLE PRECISION NOT NULL,
+    state TEXT NOT NULL,
+    decided_at DOUBLE PRECISION,
+    presence TEXT,
+    reason TEXT,
+    receipt TEXT
+);
+
+CREATE INDEX asks_open_of_asker ON asks (asker_id, until) WHERE state = 'open';
+CREATE INDEX asks_open_of_decider ON asks (decider_id, until) WHERE state = 'open';
+CREATE INDEX asks_of_asker ON asks (asker_id, at);
+CREATE INDEX asks_of_decider ON asks (decider_id, at);
+CREATE INDEX asks_by_end ON asks (until);
+
+-- The keys by which decisions about asks are signed; the private half of each is sealed.
+CREATE TABLE receipt_keys (
+    id TEXT NOT NULL PRIMARY KEY,
+    sealed TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL
+);
+
 -- What opens an account, or a guest's room: one has many, each with its own hash, and each is
 -- revoked by itself. A session that was signed in by registering or recovering in it is the child of
 -- the token that was made there, and ends with it.

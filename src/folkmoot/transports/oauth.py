@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 from starlette.middleware.cors import CORSMiddleware
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from folkmoot.ratelimits import RateLimits
     from folkmoot.transports.bodies import Locate
 
+KEYS_PATH: Final = "/.well-known/jwks.json"
 DEVICE: Final = "device"
 """The limit that counts requests for codes of devices, and what else strangers have fetched."""
 UNSTORED: Final = {"cache-control": "no-store", "pragma": "no-cache"}
@@ -56,6 +57,8 @@ class OAuth(Entity, kw_only=True):
     clients: Clients
     clock: Clock
     public_url: str
+    key_set: Callable[[], Awaitable[dict[str, Any]]]
+    """The keys that check the hub's receipts."""
 
     def routes(self) -> list[Route]:
         """Where they are; metadata in every form that clients look for."""
@@ -65,6 +68,7 @@ class OAuth(Entity, kw_only=True):
             SERVER_PATH: self.server,
             f"{SERVER_PATH}/mcp": self.server,
             OPENID_PATH: self.server,
+            KEYS_PATH: self.keys,
             f"/mcp{OPENID_PATH}": self.server,
             **({metadata.CLIENT_PATH: self.client} if self.public_url else {}),
         }
@@ -97,6 +101,10 @@ class OAuth(Entity, kw_only=True):
             documents=self.clients.fetch is not None,
         )
         return JsonResponse(told)
+
+    async def keys(self, _: Request) -> Response:
+        """RFC 7517: what checks the receipts of decisions."""
+        return JsonResponse(await self.key_set())
 
     async def client(self, _: Request) -> Response:
         """What the hub is to the authorization servers of servers behind it."""

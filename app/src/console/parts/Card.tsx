@@ -33,7 +33,8 @@ export function asked(method: string | undefined, tool: string | null | undefine
 }
 
 /** What waits, in words. */
-export function askTitle({ what, proposal, held, tool }: hub.Ask): string {
+export function askTitle({ what, proposal, held, tool, call }: hub.Ask): string {
+  if (call) return asked("tools/call", call.tool);
   if (tool) return `${tool.new ? "New tool" : "Changed tool"} ${oneLine(tool.canonical, 120)}`;
   if (held) return heldTitle(held);
   const [method, name] = proposal ? what.split(" ", 2) : [what];

@@ -49,7 +49,7 @@ export function usePresence(): Presence {
         value={token}
         onInput={setToken}
         most={200}
-        hint="This changes what runs on the hub's machine. With a passkey you would not need it."
+        hint="With a passkey you would not need it."
       />
     ),
     ready: token.trim() !== "",

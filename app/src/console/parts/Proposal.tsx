@@ -104,7 +104,10 @@ function What({ proposal }: { proposal: ProposalShown }) {
   if (params === undefined && method === undefined) {
     return <p class="soft">The room no longer keeps what was proposed.</p>;
   }
-  const given = method === "tools/call" && isMembers(params) ? params["arguments"] : params;
+  return <Arguments value={method === "tools/call" && isMembers(params) ? params["arguments"] : params} />;
+}
+
+export function Arguments({ value: given }: { value: unknown }) {
   const entries = isMembers(given) ? Object.entries(given) : [];
   if (given !== undefined && !isMembers(given)) return <Said value={given as Json} />;
   if (!entries.length) return <p class="soft small">Without arguments.</p>;

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from msgspec import UNSET
 
-from folkmoot.cli.commands import Note, Output, Table, account_command
-from folkmoot.cli.credentials import checked_handle
-from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
+from folkmoot.cli.commands import (
+    Fields,
+    Note,
+    Output,
+    Table,
+    account_command,
+    group,
+    spelled,
+    with_json_option,
+)
+from folkmoot.cli.credentials import HubOption, checked_handle, hub_at, hub_for, read_keyring
+from folkmoot.cli.limits import CALL_SECONDS, MAX_ASK_WAIT, MAX_ASK_WAIT_ONCE, MAX_ASKS
 from folkmoot.cli.options import argument, number, option
-from folkmoot.cli.output import moment, one_line
+from folkmoot.cli.output import moment, one_line, pretty
 from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.calls import show_answer
 from folkmoot.cli.room.messages import kind_of, look
 from folkmoot.cli.room.options import post, proposed, room_command
 from folkmoot.cli.room.sentences import allowed, called
-from folkmoot.cli.show import ASCII, UNICODE, Column, can_show, cut, word
+from folkmoot.cli.show import ASCII, UNICODE, Column, at, can_show, cut, word
 from folkmoot.core import errors as e
 from folkmoot.core.uuids import as_stored, is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
+    from folkmoot.operations.asking import AskedCall
     from folkmoot.operations.asks import Ask, DecisionView
     from folkmoot.rooms.model import ProposalView
 
@@ -185,6 +197,7 @@ HOW = {
     "proposal": "folkmoot room approve WHERE ID, or room reject WHERE ID REASON",
     "held": "folkmoot proxy held show ID, then release or drop",
     "tool": "folkmoot backends diff, then backends accept",
+    "call": "folkmoot asks show ID, then asks approve or asks reject",
 }
 
 
@@ -220,6 +233,8 @@ def where(it: Ask) -> str:
         return word(it.room)
     if it.kind == "held":
         return word(it.held.rule if it.held else "")
+    if it.kind == "call":
+        return word(it.call.client if it.call else "")
     return word(it.tool.namespace if it.tool else "")
 
 
@@ -230,6 +245,8 @@ def id_of(it: Ask) -> str:
 
 def what(it: Ask) -> str:
     """What would be done, with its arguments as far as they are known."""
+    if it.call:
+        return f"{it.what} {spelled(it.call.arguments)}"
     message = (it.proposal and it.proposal.message) or {}
     payload: dict[str, Any] = message.get("payload", {})
     kind = kind_of(message.get("kind"), payload)
@@ -238,12 +255,152 @@ def what(it: Ask) -> str:
 
 def why(it: Ask) -> str:
     """The reason that the proposer gave."""
-    return (it.proposal and it.proposal.reason) or ""
+    return (it.proposal and it.proposal.reason) or (it.call and it.call.why) or ""
 
 
 def shortened(text: str) -> str:
     """A text in one line that leaves room for others; --json shows all of it."""
     return cut(word(text), 200, UNICODE.cut if can_show(UNICODE.cut) else ASCII.cut)
+
+
+AskArgument = Annotated[str, argument("ID", "The ask, as 'folkmoot asks' lists it.")]
+AskToolArgument = Annotated[str, argument("TOOL", "What you want to call.")]
+AskedArguments = Annotated[
+    str | None, option("--arguments", "JSON", "The arguments of the call, as a JSON object.")
+]
+AskWhyOption = Annotated[str, option("--why", "TEXT", "Why, for the person who decides.")]
+AskWhomOption = Annotated[
+    str | None, option("--to", "HANDLE", "Who is to decide.  [default: you]", checked_handle)
+]
+AskWaitOption = Annotated[
+    int, number("--wait", 0, MAX_ASK_WAIT, "Wait up to this many seconds for the decision.")
+]
+ToldOption = Annotated[str, option("--reason", "TEXT", "What the program is to know about it.")]
+
+
+@account_command
+def ask(
+    hub: HubClient,
+    tool: AskToolArgument,
+    arguments: AskedArguments = None,
+    why: AskWhyOption = "",
+    to: AskWhomOption = None,
+    wait: AskWaitOption = 0,
+) -> Output:
+    """Ask someone before a script does something.
+
+    The exit code is 0 once it is approved, and 1 if it is not, or not yet.
+    """
+    made = hub.create_ask(tool, arguments=given_arguments(arguments), why=why, to=to)
+    ends = time.monotonic() + wait
+    found = hub.get_ask(made.ask_id)
+    while found.state == "open" and (left := int(ends - time.monotonic())) > 0:
+        found = hub.get_ask(made.ask_id, wait=min(left, MAX_ASK_WAIT_ONCE))
+    return shown_ask(found, failed=found.state != "approved")
+
+
+@account_command
+def show_ask(hub: HubClient, ask: AskArgument) -> Output:
+    """Show what a program asks, and what became of it."""
+    return shown_ask(hub.get_ask(ask))
+
+
+def shown_ask(found: AskedCall, *, failed: bool = False) -> Output:
+    """An ask, and what became of it."""
+    shown = Fields(
+        ("Id", found.id),
+        ("State", found.state),
+        ("Tool", found.tool),
+        ("Asked by", f"{at(found.by)}, {found.client or 'with a token'}"),
+        ("To", at(found.to)),
+        ("Why", found.why),
+        ("Until", moment(found.expires_at)),
+        ("Decided", "" if found.decided_at is None else moment(found.decided_at)),
+        ("Reason", found.reason),
+    )
+    return Output(found, shown, pretty(found.arguments), failed=failed)
+
+
+@account_command
+def approve_ask(hub: HubClient, ask: AskArgument, reason: ToldOption = "") -> Output:
+    """Approve what a program asks you.
+
+    What your own programs ask you approve in a browser, with your passkey.
+    """
+    found = hub.decide_ask(ask, "approve", reason=reason)
+    return Output(found, f"Approved: {at(found.by)} is told.")
+
+
+@account_command
+def reject_ask(hub: HubClient, ask: AskArgument, reason: ToldOption = "") -> Output:
+    """Reject what a program asks you; it reads the reason."""
+    found = hub.decide_ask(ask, "reject", reason=reason)
+    return Output(found, f"Rejected: {at(found.by)} is told.")
+
+
+ReceiptArgument = Annotated[str, argument("RECEIPT", "The receipt, as 'asks show --json' has it.")]
+KeysOption = Annotated[
+    str | None,
+    option(
+        "--keys", "FILE",
+        "The hub's public keys, from /.well-known/jwks.json.  [default: asked of the hub]",
+    ),
+]  # fmt: skip
+
+
+@with_json_option
+def verify(
+    receipt: ReceiptArgument,
+    tool: AskToolArgument,
+    arguments: AskedArguments = None,
+    keys: KeysOption = None,
+    url: HubOption = None,
+) -> Output:
+    """Check that a receipt approves this very call.
+
+    With --keys it asks no hub. The exit code is 1 if the receipt is about another call, was not an
+    approval, is too old, or is not signed by one of the keys.
+    """
+    from folkmoot.asks.receipts import check
+
+    try:
+        known = Path(keys).read_bytes() if keys else key_set_of(url)
+        key_set = msgspec.json.decode(known)
+    except (OSError, msgspec.DecodeError) as error:
+        raise typer.BadParameter(f"--keys: {getattr(error, 'strerror', None) or error}") from None
+    claims = check(receipt, key_set, tool, given_arguments(arguments), time.time())
+    by, until = word(claims["decider"]), moment(claims["until"])
+    return Output(claims, f"Valid: @{by} approved this call, until {until}.")
+
+
+def key_set_of(url: str | None) -> bytes:
+    """The public keys of a hub."""
+    from folkmoot.client.transports import HubRequest
+
+    hub = hub_at(hub_for(read_keyring(), url))
+    return bytes(hub.send(HubRequest("GET", "/.well-known/jwks.json", {}), CALL_SECONDS).body)
+
+
+def given_arguments(text: str | None) -> dict[str, Any]:
+    """The arguments of a call, as one types them."""
+    try:
+        given: dict[str, Any] = msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise typer.BadParameter("--arguments must be a JSON object") from None
+    return given
+
+
+asks_app = group(
+    {
+        "create": ask,
+        "show": show_ask,
+        "approve": approve_ask,
+        "reject": reject_ask,
+        "verify": verify,
+    },
+    "What waits for your decision. Without a command, list it.",
+    asks,
+)
 
 
 @account_command

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from folkmoot.core.events import (
     ACCOUNTS,
+    ASKS,
     AUDIT,
     BACKENDS,
     CONSENTS,
@@ -112,6 +113,11 @@ def people(what: Literal["account", "rights", "tokens"]) -> Source:
     return lambda _: iter([(rows.PEOPLE_CHANGED, rows.PeopleChanged(what))])
 
 
+def asks(event: Event) -> Iterator[Told]:
+    """An ask of a program's was made, or has ended."""
+    yield rows.ASK_CHANGED, rows.AskChanged(event.data["id"], event.data["change"])
+
+
 def audit(event: Event) -> Iterator[Told]:
     yield rows.AUDIT_CHANGED, rows.AuditChanged(event.data["id"])
 
@@ -127,6 +133,7 @@ OWN: Final[dict[str, Source]] = {
     CONTACTS: contacts,
     TOKENS: tokens,
     CONSENTS: connections,
+    ASKS: asks,
 }
 """What an account hears of itself: of each pattern, the subject that ends with its id."""
 PUBLIC: Final[dict[str, Source]] = {BACKENDS: lists, SETTINGS: lists}

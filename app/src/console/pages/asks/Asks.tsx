@@ -14,6 +14,7 @@ import { place, setQuery } from "../../router";
 import { operates } from "../../session";
 import { Review } from "../servers/Changed";
 import { Decided } from "./Decided";
+import { AskedCall } from "./AskedCall";
 import { AskedProposal } from "./AskedProposal";
 import { ASK_EVENTS, keeping, KINDS } from "./asks";
 
@@ -57,10 +58,10 @@ function Waiting() {
   });
   const [shown, touch] = useKept(list.items);
   useEnds(list.items, list.reload);
-  const total = counts ? counts.proposal + counts.held + counts.tool : 0;
+  const total = counts ? KINDS.reduce((sum, it) => sum + counts[it.name], 0) : 0;
   return (
     <>
-      {counts && operates.value && total > 0 && <Kinds kind={kind} counts={counts} total={total} />}
+      {counts && several(counts) && <Kinds kind={kind} counts={counts} total={total} />}
       <p class="hidden" role="status">
         {counts && `${counted(total, "decision waits", "decisions wait")} for you.`}
       </p>
@@ -74,8 +75,8 @@ function Waiting() {
         <Empty title="Nothing to decide.">
           <p>
             {operates.value
-              ? "Proposals in your rooms, held messages and changed tools appear here."
-              : "Proposals in your rooms that you can decide on appear here."}{" "}
+              ? "Proposals in your rooms, what programs ask you, held messages and changed tools appear here."
+              : "Proposals in your rooms that you can decide on, and what programs ask you, appear here."}{" "}
             <a href="/decisions?show=decided">See past decisions</a>
           </p>
         </Empty>
@@ -83,9 +84,10 @@ function Waiting() {
       <h2 class="hidden">Waiting for you</h2>
       <ul class="asks" role="list" aria-label="Waiting for you">
         {shown?.map((it) => (
-          <li key={it.id} onClickCapture={it.kind === "proposal" ? () => touch(it) : undefined}>
+          <li key={it.id} onClickCapture={it.proposal || it.call ? () => touch(it) : undefined}>
             {it.proposal && <AskedProposal ask={it} proposal={it.proposal} />}
             {it.held && <Held view={it.held} risk={it.risk} onDecided={list.reload} />}
+            {it.call && <AskedCall risk={it.risk} call={it.call} onDecided={list.reload} />}
             {it.tool && <Review tool={it.tool} risk={it.risk} onDone={list.reload} />}
           </li>
         ))}
@@ -96,13 +98,17 @@ function Waiting() {
   );
 }
 
+const OF_ALL: ReadonlySet<string> = new Set(["proposal", "call"]);
+const several = (counts: hub.Counts) =>
+  operates.value ? KINDS.some((it) => counts[it.name]) : Boolean(counts.proposal && counts.call);
+
 function Kinds({ kind, counts, total }: { kind: string; counts: hub.Counts; total: number }) {
   return (
     <div class="line" role="group" aria-label="Only of one kind">
       <Button kind="plain" pressed={!kind} onClick={() => setQuery({ kind: null })}>
         All ({count(total)})
       </Button>
-      {KINDS.map(({ name, label }) => (
+      {KINDS.filter(({ name }) => operates.value || OF_ALL.has(name)).map(({ name, label }) => (
         <Button key={name} kind="plain" pressed={kind === name} onClick={() => setQuery({ kind: name })}>
           {label} ({count(counts[name])})
         </Button>

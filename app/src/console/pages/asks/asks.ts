@@ -5,6 +5,7 @@ export { ASK_EVENTS } from "../../../navigation/badges";
 
 export const KINDS = [
   { name: "proposal", label: "Proposals" },
+  { name: "call", label: "Programs" },
   { name: "held", label: "Held messages" },
   { name: "tool", label: "Tools" },
 ] as const;
@@ -35,7 +36,8 @@ const VERDICTS: Record<hub.Decision["decision"], string> = {
 export const verdict = (it: hub.Decision) => VERDICTS[it.decision] ?? it.decision;
 
 /** What came of a decision, in words, and whether that is well, ill, or not known yet. */
-export function outcome({ decision, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
+export function outcome({ kind, decision, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
+  if (kind === "call") return { text: "The program was told", tone: "" };
   if (decision === "approved") {
     if (came === "answered") return { text: "Done", tone: "good" };
     if (came === "failed") return { text: "It failed", tone: "bad" };

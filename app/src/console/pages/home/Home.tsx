@@ -65,6 +65,7 @@ function Mail() {
 
 function Waiting() {
   const load = useLoad<hub.Asks>(`/v1/asks?limit=${SHOWN}`, [
+    "ask.changed",
     "room.proposal",
     "room.membership",
     "held.changed",

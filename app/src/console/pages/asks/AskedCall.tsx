@@ -1,0 +1,119 @@
+/** What a program asks before it does it: whose program, exactly what, why, until when, and the decision. */
+import { useState } from "preact/hooks";
+
+import { sentence } from "../../../api/call";
+import type * as hub from "../../../api/schema";
+import { Button, Field, Notice } from "../../../components/parts";
+import { oneLine } from "../../../text/names";
+import { send } from "../../data";
+import { asked, Card, Fact, Moment } from "../../parts/Card";
+import { Confirming } from "../../parts/Presence";
+import { Arguments } from "../../parts/Proposal";
+import type { Json } from "../../parts/schema";
+import { may, who } from "../../session";
+import { follow } from "../servers/hub";
+
+type Verdict = "approve" | "reject";
+const MOST_REASON = 2_000;
+
+export function AskedCall({ risk, call, onDecided }: {
+  risk: hub.Ask["risk"];
+  call: hub.AskedCall;
+  onDecided: () => unknown;
+}) {
+  const [ended, setEnded] = useState<hub.AskedCall | null>(null);
+  const title = asked("tools/call", call.tool);
+  const own = call.by === who.value?.handle;
+  const whose = own ? "a program of yours" : `@${call.by}${call.by_type === "agent" ? ", an agent" : ""}`;
+  return (
+    <Card title={title} label={`${whose} asks: ${title}`} risk={ended ? undefined : risk}>
+      <dl class="facts">
+        <Fact name="Asked by">{call.client ? `${whose} (${oneLine(call.client, 80)})` : whose}</Fact>
+        {call.why && <Fact name="Why, in its words">{oneLine(call.why, 2000)}</Fact>}
+        <Fact name="Open until">
+          <Moment at={Date.parse(call.expires_at) / 1000} left />
+        </Fact>
+      </dl>
+      <Arguments value={call.arguments as Json} />
+      {ended ? (
+        <Notice tone="good">
+          <span role="status">{ended.state === "approved" ? "You approved it. The program is told." : "You rejected it."}</span>
+        </Notice>
+      ) : (
+        may("decide") && <Decide call={call} own={own} onEnded={setEnded} onLate={onDecided} />
+      )}
+    </Card>
+  );
+}
+
+function Decide({ call, own, onEnded, onLate }: {
+  call: hub.AskedCall;
+  own: boolean;
+  onEnded: (call: hub.AskedCall) => void;
+  onLate: () => unknown;
+}) {
+  const [verdict, setVerdict] = useState<Verdict | "">("");
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [wrong, setWrong] = useState("");
+  const path = `/v1/asks/${call.id}`;
+  const other = async (way: Verdict) => {
+    if (busy) return;
+    setBusy(true);
+    setWrong("");
+    try {
+      onEnded(await send<hub.AskedCall>("POST", `${path}/${way}`, { reason }));
+    } catch (error) {
+      setWrong(sentence(error));
+      // Someone may have been faster.
+      await onLate();
+    }
+    setBusy(false);
+  };
+  const choose = (way: Verdict) => (own || way === "reject" ? setVerdict(way) : void other(way));
+  return (
+    <div class="stack decide">
+      {verdict === "reject" && (
+        <Field label="Why not? The program reads it." value={reason} most={MOST_REASON} onInput={setReason} />
+      )}
+      {verdict && own ? (
+        <Confirming
+          verb={verdict === "approve" ? "Approve" : "Reject"}
+          danger={verdict === "reject"}
+          operation="ask/decide"
+          args={{ ask: call.id, verdict, reason }}
+          work={async (shown) => onEnded(await follow(`${path}/${verdict}`, { body: { reason }, shown }))}
+          onClose={() => setVerdict("")}
+        />
+      ) : (
+        <div class="line decisions">
+          {verdict !== "reject" && (
+            <>
+              <Button kind="primary" disabled={busy} onClick={() => choose("approve")}>
+                {own ? "Approve…" : "Approve"}
+              </Button>
+              <Button kind="danger" disabled={busy} onClick={() => choose("reject")}>
+                Reject…
+              </Button>
+            </>
+          )}
+          {verdict === "reject" && (
+            <>
+              <Button kind="danger" disabled={busy} onClick={() => void other("reject")}>
+                Reject
+              </Button>
+              <Button disabled={busy} onClick={() => setVerdict("")}>
+                Back
+              </Button>
+            </>
+          )}
+        </div>
+      )}
+      {wrong && (
+        <p class="error small" role="alert">
+          {wrong}
+        </p>
+      )}
+    </div>
+  );
+}

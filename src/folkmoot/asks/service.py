@@ -1,0 +1,204 @@
+"""Asks in the store: made, looked at, waited for and decided, each in one unit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from secrets import token_hex
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot import decisions
+from folkmoot.accounts.model import Account
+from folkmoot.accounts.people import access_recipient
+from folkmoot.asks.limits import MAX_OPEN, MAX_WAITING
+from folkmoot.asks.machine import Ending, StoredAsk, Wish, bound
+from folkmoot.asks.receipts import Receipts
+from folkmoot.core import errors as e
+from folkmoot.core.events import ASKS, subject
+from folkmoot.core.ports import Bus, Clock, Store, Tx
+from folkmoot.rows import insert, many, one
+
+_COLUMNS: Final = ", ".join(f"a.{name}" for name in StoredAsk.__struct_fields__)
+_FIND: Final = (
+    f"SELECT {_COLUMNS}, u.handle, u.account_type, d.handle FROM asks a "  # noqa: S608
+    "JOIN users u ON u.id = a.asker_id JOIN users d ON d.id = a.decider_id "
+)
+
+
+class ShownAsk(Struct, frozen=True):
+    """An ask with the names of those it concerns."""
+
+    ask: StoredAsk
+    by: str
+    by_type: str
+    to: str
+
+
+def _shown(*row: object) -> ShownAsk:
+    fields = StoredAsk.__struct_fields__
+    ask = StoredAsk(**dict(zip(fields, row, strict=False)))  # type: ignore[arg-type]
+    return ShownAsk(ask, *map(str, row[len(fields) :]))
+
+
+class Asks:
+    """The asks of a hub."""
+
+    def __init__(self, store: Store, bus: Bus, clock: Clock, receipts: Receipts) -> None:
+        self._store, self._bus, self._clock, self.receipts = store, bus, clock, receipts
+
+    async def make(
+        self, asker: Account, credential_id: str, client: str, to: str, wish: Wish
+    ) -> ShownAsk:
+        """Ask someone who takes mail from the asker; or oneself, by the handle of one's own."""
+        id_, now = f"ask_{token_hex(16)}", self._clock.now()
+
+        async def unit(tx: Tx) -> ShownAsk:
+            decider = await access_recipient(tx, asker, to, int(now))
+            for column, whose, most in (
+                ("asker_id", asker, MAX_OPEN),
+                ("decider_id", decider, MAX_WAITING),
+            ):
+                row = await tx.fetch_one(
+                    f"SELECT COUNT(*) FROM asks WHERE {column} = ? "  # noqa: S608
+                    "AND state = 'open' AND until > ?",
+                    (whose.id, now),
+                )
+                if row is not None and row[0] >= most:
+                    raise e.TooManyAsks(f"@{whose.handle} has {most} open asks already.")
+            ask = StoredAsk(
+                id=id_,
+                asker_id=asker.id,
+                credential_id=credential_id,
+                client=client,
+                decider_id=decider.id,
+                tool=wish.tool,
+                bound=bound(id_, asker.handle, decider.handle, wish),
+                why=wish.why,
+                at=now,
+                until=wish.until,
+            )
+            await insert(tx, "asks", msgspec.structs.asdict(ask))
+            _publish(tx, ask, "made")
+            return ShownAsk(ask, asker.handle, asker.account_type, decider.handle)
+
+        return await self._store.write(unit)
+
+    async def find(self, who: Account, ask_id: str) -> ShownAsk:
+        """An ask of someone's, or one that they are to decide."""
+        return await self._store.read(lambda tx: _access(tx, who, ask_id))
+
+    async def wait(self, who: Account, ask_id: str, seconds: float) -> ShownAsk:
+        """The same once it has ended, or when the time is over."""
+        # Subscribed before the first look, so that nothing falls between the two.
+        subscription = await self._bus.subscribe(subject(ASKS, who.id))
+        try:
+            news, found = aiter(subscription), await self.find(who, ask_id)
+            left = found.ask.until - self._clock.now()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, min(seconds, left))):
+                    while found.ask.state == "open":
+                        await anext(news)
+                        found = await self.find(who, ask_id)
+        finally:
+            await subscription.close()
+        return found
+
+    async def waiting(self, decider_id: str) -> list[ShownAsk]:
+        """What waits for someone, what ends first first."""
+        return await self._store.read(
+            lambda tx: many(
+                tx,
+                _shown,
+                f"{_FIND} WHERE a.decider_id = ? AND a.state = 'open' AND a.until > ? "
+                "ORDER BY a.until LIMIT ?",
+                (decider_id, self._clock.now(), MAX_WAITING),
+            )
+        )
+
+    async def end(
+        self,
+        who: Account,
+        ask_id: str,
+        ending: Ending,
+        presence: str | None = None,
+        reason: str | None = None,
+    ) -> ShownAsk:
+        """Approve, reject or withdraw; whoever comes first has decided."""
+        now = self._clock.now()
+
+        async def unit(tx: Tx) -> ShownAsk:
+            found = await _access(tx, who, ask_id)
+            ask = found.ask
+            if who.id != (ask.asker_id if ending == "withdrawn" else ask.decider_id):
+                raise e.AskNotYours
+            ask.check_open(now)
+            changed: dict[str, Any] = {
+                "state": ending, "decided_at": now, "presence": presence, "reason": reason,
+            }  # fmt: skip
+            if ending != "withdrawn":
+                changed["receipt"] = await self.receipts.sign(tx, _claims(found, changed))
+            marks = ", ".join(f"{name} = ?" for name in changed)
+            done = await tx.execute(
+                f"UPDATE asks SET {marks} WHERE id = ? AND state = 'open'",  # noqa: S608
+                (*changed.values(), ask_id),
+            )
+            if not done:
+                raise e.AskClosed("Someone was faster.", state="approved")
+            ended = msgspec.structs.replace(ask, **changed)
+            if ending != "withdrawn":
+                await decisions.insert(tx, _noted(ended, now))
+            _publish(tx, ended, "ended")
+            return msgspec.structs.replace(found, ask=ended)
+
+        return await self._store.write(unit)
+
+
+async def asks_of(tx: Tx, account_id: str) -> list[ShownAsk]:
+    """Within a unit: what someone asked, and was asked, that is still kept."""
+    return await many(
+        tx, _shown, f"{_FIND} WHERE a.asker_id = ? OR a.decider_id = ? ORDER BY a.at",
+        (account_id, account_id),
+    )  # fmt: skip
+
+
+async def _access(tx: Tx, who: Account, ask_id: str) -> ShownAsk:
+    found = await one(tx, _shown, f"{_FIND} WHERE a.id = ?", (ask_id,))
+    if found is None or who.id not in (found.ask.asker_id, found.ask.decider_id):
+        raise e.AskUnknown
+    return found
+
+
+def _claims(found: ShownAsk, decided: Mapping[str, Any]) -> dict[str, Any]:
+    ask, told = found.ask, found.ask.told
+    names = {name: told[name] for name in ("ask", "asker", "decider", "tool", "until")}
+    return {
+        **names,
+        "digest": ask.digest,
+        "verdict": decided["state"],
+        "presence": decided["presence"] or "none",
+    }
+
+
+def _publish(tx: Tx, ask: StoredAsk, change: str) -> None:
+    for whose in dict.fromkeys((ask.decider_id, ask.asker_id)):
+        tx.publish(subject(ASKS, whose), {"id": ask.id, "change": change})
+
+
+def _noted(ask: StoredAsk, now: float) -> decisions.NewDecision:
+    return decisions.NewDecision(
+        account=ask.decider_id,
+        id=ask.id,
+        at=now,
+        kind="call",
+        decision="approved" if ask.state == "approved" else "rejected",
+        about=ask.id,
+        what=ask.tool,
+        place=ask.client,
+        asked_by=ask.asker_id,
+        reason=ask.reason,
+        ended_at=now,
+    )

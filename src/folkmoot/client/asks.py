@@ -1,0 +1,74 @@
+"""Asks from a program that is asynchronous: ask someone, and go on once they have decided."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.client.hub import Hub
+from folkmoot.core import errors as e
+
+if TYPE_CHECKING:
+    from folkmoot.operations.asking import AskedCall
+
+WAIT_SECONDS: Final = 50
+"""For which the hub is asked to wait at a time."""
+
+
+class Asks:
+    """Asks people before a program does something.
+
+    asks = Asks("https://moot.example", token)
+    said = await asks.ask("shell", {"command": "make deploy"}, why="It is tested.", to="ada")
+    if said.state == "approved":
+        ...
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self.hub = Hub(url, token)
+
+    async def ask(
+        self,
+        tool: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        why: str = "",
+        to: str | None = None,
+        expires_in: int = 3600,
+    ) -> AskedCall:
+        """What became of it, once it was decided or its time is over. Cancelled, it is withdrawn.
+
+        Without `to`, the person is asked whose account it is. A hub that is away for a while is
+        asked again.
+        """
+        making = asyncio.ensure_future(
+            asyncio.to_thread(
+                self.hub.create_ask,
+                tool,
+                arguments=arguments,
+                why=why,
+                to=to,
+                expires_in=expires_in,
+            )
+        )
+        ends = time.monotonic() + expires_in + WAIT_SECONDS
+        try:
+            made = await asyncio.shield(making)
+            while True:
+                with suppress(e.HubUnreachable, e.AnswerLost):
+                    found = await asyncio.to_thread(
+                        self.hub.get_ask, made.ask_id, wait=WAIT_SECONDS
+                    )
+                    if found.state != "open":
+                        return found
+                    continue
+                if time.monotonic() > ends:
+                    raise e.HubUnreachable("The hub did not answer in time.")
+                await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            # Also where it was given up before the hub had said that it is made.
+            with suppress(e.FolkmootError):
+                await asyncio.to_thread(self.hub.withdraw_ask, (await making).ask_id)
+            raise
