@@ -17,20 +17,21 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 2_977,
+    "(modules)": 3_000,
+    "asks": 310,
     "accounts": 3_180,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_431,
-    "client": 2_718,
+    "cli": 10_536,
+    "client": 2_767,
     "cluster": 1_187,
-    "core": 4_148,
+    "core": 4_161,
     "datafolder": 415,
-    "gateway": 4_303,
+    "gateway": 4_304,
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_944,
-    "operations": 8_292,
+    "operations": 8_528,
     "proxy": 6_359,
     "relay": 6_595,
     "rooms": 9_822,
@@ -38,10 +39,10 @@ MOST = {
     "store": 3_006,
     "telemetry": 914,
     "testing": 248,
-    "transports": 7_999,
+    "transports": 8_008,
     "web": 852,
 }
-MOST_TESTS = 88_040
+MOST_TESTS = 88_359
 
 
 def code_lines(text: str) -> int:

@@ -44,7 +44,8 @@ KINDS = {
 """What a tool does, in a word."""
 
 WAITS = {
-    "ask/result": "With `wait` it comes back when the ask has ended, or as it is when the time is over.",
+    "ask/result": "With `wait` it comes back when the ask has ended, or as it is when the time is "
+    "over.",
     "msg/inbox": "With `wait` only unread messages come back; muted threads wake nobody.",
     "room/tools": "It comes back when everyone has answered, or when the time is over. At most 32 "
     "participants are asked: `not_asked` counts the others, and `left_out` the tools for which the "
