@@ -29,7 +29,7 @@ from folkmoot.names.grammar import RULES as GRAMMAR
 from folkmoot.names.limits import MAX_DIFFERENCES
 from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name, snake_case, truncated
 from folkmoot.names.project import NAMED, Declared, DeclaredDeprecation, Project
-from folkmoot.names.safe_names import MOST_CHARACTERS
+from folkmoot.names.safe_names import MOST_CHARACTERS, RESERVED_NAMESPACES
 
 Severity: TypeAlias = Literal["error", "warning", "hint"]
 
@@ -117,7 +117,7 @@ def _plural(word: str) -> str:
 
 OTHERS_SCHEMES: Final = frozenset({"ui"})
 """Schemes that MCP itself asks for: the pages of MCP Apps are `ui://…`, whoever has them."""
-OF_A_HUB: Final = re.compile(r"(?:msg|room|chat|mmp|folkmoot)(?:/|://)")
+OF_A_HUB: Final = re.compile(rf"(?:{'|'.join(sorted(RESERVED_NAMESPACES))})(?:/|://)")
 """How names begin that MMP and the hub have given: nobody else can have them."""
 MAPPED: Final = re.compile(r"[a-z0-9]+://[a-z0-9_]+/-/")
 """A URI of another scheme as a hub shows it: its type is that scheme, and no noun."""

@@ -22,7 +22,7 @@ NAME_KEY = "folkmoot/name"
 MOST_CHARACTERS = 64
 DIGITS = 8
 
-OURS = re.compile(r"(msg|room|chat|mmp|folkmoot)/([A-Za-z0-9_-]+)")
+OURS = re.compile(rf"({'|'.join(sorted(RESERVED_NAMESPACES))})/([A-Za-z0-9_-]+)")
 THEIRS = re.compile(r"([a-z][a-z0-9]*):([A-Za-z0-9_-]+)")
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -104,7 +104,9 @@ OF_A_BACKEND: Final = (
 )
 """All that can be asked of a backend, by its namespace."""
 
-_SHORT = re.compile(r"(!?)((?:[a-z][a-z0-9]{2,19}(://|:)|(?:msg|room|folkmoot)(/)).*)", re.DOTALL)
+_SHORT = re.compile(
+    r"(!?)((?:[a-z][a-z0-9]{2,19}(://|:)|(?:ask|msg|room|folkmoot)(/)).*)", re.DOTALL
+)
 _APP = re.compile(r"(!?)(ui://.*)", re.DOTALL)
 _SAFE = re.compile(r"([a-z][a-z0-9]{2,19})_(.+)", re.DOTALL)
 _HASHED = re.compile(rf"!?([a-z][a-z0-9]{{2,19}})_(?:.+_)?[0-9a-f]{{{DIGITS}}}", re.DOTALL)
