@@ -14,7 +14,7 @@ WORDS = st.sampled_from([*(row.name for row in SCOPES), "*", "rooms:square", "to
 
 
 def test_an_app_can_have_what_the_table_says():
-    first = ("mail.read", "mail.send", "contacts", "account.read", "rooms", "tools")
+    first = ("mail.read", "mail.send", "contacts", "account.read", "rooms", "ask", "tools")
     assert first == DEFAULT
     assert set(GRANTABLE) == {*first, "mail.delete", "rooms.manage", "decide"}
 
