@@ -103,47 +103,6 @@ def card(page: Console, text: str) -> Any:
     return page.page.get_by_role("list", name="Waiting for you").locator("li").filter(has_text=text)
 
 
-def test_what_a_program_asks_is_shown_exactly_and_decided_by_who_was_asked(moot, desk):
-    asked = {"tool": "shell", "arguments": {"command": HOSTILE}, "why": HOSTILE, "to": "ada"}
-    page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
-    expect(page.text("Nothing to decide.")).to_be_visible()
-    first, second = (moot.bob.call("ask/create", **asked)["ask_id"] for _ in range(2))
-    cards = card(page, "Call the tool shell")
-    expect(cards).to_have_count(2)
-    shows(cards.first, "@bob", "Why, in its words", "Unknown risk")
-    page.fits()
-    page.check_axe("asked")
-    cards.first.get_by_role("button", name="Approve").click()
-    expect(cards.first.get_by_text("You approved it. The program is told.")).to_be_visible()
-    cards.last.get_by_role("button", name="Reject…").click()
-    cards.last.get_by_label("Why not? The program reads it.").fill("Not today.")
-    cards.last.get_by_role("button", name="Reject", exact=True).click()
-    expect(cards.last.get_by_text("You rejected it.")).to_be_visible()
-    told = [moot.bob.call("ask/result", ask=each) for each in (first, second)]
-    assert {each["state"] for each in told} == {"approved", "rejected"}
-    assert {each["reason"] for each in told} == {None, "Not today."}
-    page.press("Decided")
-    expect(page.page.get_by_text("The program was told")).to_have_count(2)
-
-
-def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
-    page = Device(desk, moot.here.url.replace("127.0.0.1", "localhost"), "/sign-in")
-    cid = Person(moot.here.url, "cid")
-    page.sign_in(cid.token, ".threads")
-    page.page.goto(f"{page.hub}/account")
-    page.press("Add a passkey", says="The passkey is added.")
-    id_ = cid.call("ask/create", tool="shell", arguments={"command": "make"})["ask_id"]
-    page.page.goto(f"{page.hub}/decisions")
-    own = card(page, "Call the tool shell")
-    expect(own.get_by_text("a program of yours")).to_be_visible()
-    own.get_by_role("button", name="Approve…").click()
-    expect(own.get_by_text("You confirm it with your passkey.")).to_be_visible()
-    own.get_by_role("button", name="Approve", exact=True).click()
-    expect(own.get_by_text("You approved it. The program is told.")).to_be_visible()
-    told = cid.call("ask/result", ask=id_)
-    assert (told["state"], told["presence"]) == ("approved", "passkey")
-
-
 def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     one, other = moot.room(), moot.room()
     page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
@@ -303,3 +262,44 @@ def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot, de
     expect(page.page.get_by_role("row").filter(has_text="<img src=x")).to_have_count(1)
     page.check_axe("decided")
     page.check_widths("decided")
+
+
+def test_what_a_program_asks_is_shown_exactly_and_decided_by_who_was_asked(moot, desk):
+    asked = {"tool": "shell", "arguments": {"command": HOSTILE}, "why": HOSTILE, "to": "ada"}
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
+    expect(page.text("Nothing to decide.")).to_be_visible()
+    first, second = (moot.bob.call("ask/create", **asked)["ask_id"] for _ in range(2))
+    cards = card(page, "Call the tool shell")
+    expect(cards).to_have_count(2)
+    shows(cards.first, "@bob", "Why, in its words", "Unknown risk")
+    page.fits()
+    page.check_axe("asked")
+    cards.first.get_by_role("button", name="Approve").click()
+    expect(cards.first.get_by_text("You approved it. The program is told.")).to_be_visible()
+    cards.last.get_by_role("button", name="Reject…").click()
+    cards.last.get_by_label("Why not? The program reads it.").fill("Ask again tomorrow.")
+    cards.last.get_by_role("button", name="Reject", exact=True).click()
+    expect(cards.last.get_by_text("You rejected it.")).to_be_visible()
+    told = [moot.bob.call("ask/result", ask=each) for each in (first, second)]
+    assert {each["state"] for each in told} == {"approved", "rejected"}
+    assert {each["reason"] for each in told} == {None, "Ask again tomorrow."}
+    page.press("Decided")
+    expect(page.page.get_by_text("The program was told")).to_have_count(2)
+
+
+def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
+    page = Device(desk, moot.here.url.replace("127.0.0.1", "localhost"), "/sign-in")
+    dia = Person(moot.here.url, "dia")
+    page.sign_in(dia.token, ".threads")
+    page.page.goto(f"{page.hub}/account")
+    page.press("Add a passkey", says="The passkey is added.")
+    id_ = dia.call("ask/create", tool="shell", arguments={"command": "make"})["ask_id"]
+    page.page.goto(f"{page.hub}/decisions")
+    own = card(page, "Call the tool shell")
+    expect(own.get_by_text("a program of yours")).to_be_visible()
+    own.get_by_role("button", name="Approve…").click()
+    expect(own.get_by_text("You confirm it with your passkey.")).to_be_visible()
+    own.get_by_role("button", name="Approve", exact=True).click()
+    expect(own.get_by_text("You approved it. The program is told.")).to_be_visible()
+    told = dia.call("ask/result", ask=id_)
+    assert (told["state"], told["presence"]) == ("approved", "passkey")
