@@ -30,7 +30,7 @@ MOST = {
     "gateway": 4_304,
     "mail": 1_380,
     "mcp": 6_830,
-    "names": 1_944,
+    "names": 1_946,
     "operations": 8_528,
     "proxy": 6_359,
     "relay": 6_595,
