@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_008,
     "web": 852,
 }
-MOST_TESTS = 88_359
+MOST_TESTS = 88_361
 
 
 def code_lines(text: str) -> int:

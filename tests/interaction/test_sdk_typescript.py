@@ -47,7 +47,9 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(client, tmp_pa
     assert told["refused"] == {"isError": True, "error": "Authentication required."}
     assert {"msg_register", "msg_send", "msg_inbox"} <= set(told["tools"])
     assert not [
-        tool for tool in told["tools"] if not tool.startswith(("msg_", "room_", "folkmoot_"))
+        tool
+        for tool in told["tools"]
+        if not tool.startswith(("ask_", "msg_", "room_", "folkmoot_"))
     ]
     assert told["notice"] == "mmp://mailboxes/inbox"
     assert told["digest"]["recent_senders"] == ["alice"]
