@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import httpx2
 import mcp_types as types
+from anyio import BrokenResourceError
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -83,8 +84,18 @@ async def client_of(
 ) -> AsyncIterator[Client]:
     """The SDK's client of a server, while entered; without ears it declares nothing."""
     options: dict[str, Any] = {} if ears is None else ears.callbacks()
-    async with _transport(place) as transport, Client(transport, mode=mode, **options) as client:
-        yield client
+    left = False
+    try:
+        async with (
+            _transport(place) as transport,
+            Client(transport, mode=mode, **options) as client,
+        ):
+            yield client
+            left = True
+    except* BrokenResourceError:
+        # The SDK fails if it is closed while the answer to a call that it cancelled arrives.
+        if not left:
+            raise
 
 
 @asynccontextmanager
