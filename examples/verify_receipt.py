@@ -21,7 +21,7 @@ from nacl.signing import VerifyKey
 
 TYPE = "ask-receipt+jwt"
 MOST = 16_384
-NAMES = ("ask", "asker", "decider", "until")
+NAMES = ("ask", "asker", "decider", "until", "definition", "policy")
 
 
 class NotValid(Exception):
@@ -51,7 +51,8 @@ def claims_of(receipt: str, key_set: dict[str, Any]) -> dict[str, Any]:
 
 def digest_of(claims: dict[str, Any], tool: str, arguments: dict[str, Any]) -> str:
     """The digest of an ask for this call, with the other things that it covers."""
-    told = {name: claims.get(name) for name in NAMES} | {"tool": tool, "arguments": arguments}
+    told = {name: claims[name] for name in NAMES if name in claims}
+    told |= {"tool": tool, "arguments": arguments}
     text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return sha256(text.encode()).hexdigest()
 

@@ -17,32 +17,32 @@ SOURCE = ROOT / "src" / "folkmoot"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MOST = {
-    "(modules)": 3_000,
-    "asks": 310,
+    "(modules)": 3_003,
     "accounts": 3_180,
+    "asks": 461,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_536,
-    "client": 2_767,
+    "cli": 10_554,
+    "client": 2_768,
     "cluster": 1_187,
-    "core": 4_161,
+    "core": 4_162,
     "datafolder": 415,
-    "gateway": 4_304,
+    "gateway": 4_340,
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,
-    "operations": 8_528,
+    "operations": 8_599,
     "proxy": 6_359,
-    "relay": 6_595,
+    "relay": 6_811,
     "rooms": 9_822,
-    "settings": 2_457,
+    "settings": 2_573,
     "store": 3_006,
     "telemetry": 914,
     "testing": 248,
-    "transports": 8_008,
+    "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 88_361
+MOST_TESTS = 88_697
 
 
 def code_lines(text: str) -> int:

@@ -21,7 +21,7 @@ SIGNED_IN = {
     "next": f"{NOT_SIGNED_IN} {SAVE_SETTINGS}",
 }
 
-ASK = "ask_5f2c1b0e9d7a4e3f8b6c5d4a3f2e1d0c"
+ASK = "5f2c1b0e-9d7a-4e3f-8b6c-5d4a3f2e1d0c"
 ASKED = {
     "id": ASK,
     "state": "open",
@@ -35,10 +35,13 @@ ASKED = {
     "digest": "7c1f…",
     "created_at": "2024-03-26T00:30:00Z",
     "expires_at": "2024-03-26T01:30:00Z",
+    "rule": "",
+    "person": True,
     "decided_at": None,
     "presence": None,
     "reason": None,
     "receipt": None,
+    "result": None,
 }
 
 OWN_PROFILE = {

@@ -6,10 +6,18 @@ import json
 from typing import TYPE_CHECKING
 
 from docs.pages.markdown import document, table
-from folkmoot.settings import BACKEND_FIELDS, FIELDS, OTHER_VARIABLES, SECTIONS, BackendSpec
+from folkmoot.settings import (
+    ASK_FIELDS,
+    BACKEND_FIELDS,
+    FIELDS,
+    OTHER_VARIABLES,
+    SECTIONS,
+    AskRule,
+    BackendSpec,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from folkmoot.settings import Field
 
@@ -127,6 +135,26 @@ ops = ["gina", "tom"]
 gina = ["mcp.request.tools/call:files:read_*"]
 ```"""
 
+ASKS = """\
+## `[asks.NAME]`
+
+{described} A rule holds for calls at `/mcp`, over REST and in the console; in a room such a call is
+refused. [Approve what agents do](../tutorials/approvals.md) tells what becomes of an ask.
+`folkmoot policy test` tells what would become of a call. The file is followed while the hub runs.
+
+```toml
+[asks.deploy]
+what = ["shell:deploy", "github:merge_*"]
+callers = "agents"
+to = "ada"
+reason = "Two pairs of eyes."
+
+[asks.flood]
+what = ["mail:*"]
+more_than = 20
+seconds = 60
+```"""
+
 
 def page() -> str:
     """The whole page."""
@@ -145,7 +173,7 @@ def page() -> str:
         rows_of(""),
         *sections(),
         BACKENDS.format(described=(BackendSpec.__doc__ or "").strip()),
-        backend_rows(),
+        rows_of_table(BACKEND_FIELDS, {"namespace": "the key", "command": "", "url": ""}),
         REFERENCES,
         table(
             ["Written", "Stands for"],
@@ -153,6 +181,8 @@ def page() -> str:
         ),
         OPEN_SECRETS,
         PEOPLE,
+        ASKS.format(described=" ".join((AskRule.__doc__ or "").split())),
+        rows_of_table(ASK_FIELDS, {"what": ""}),
     )
 
 
@@ -170,9 +200,8 @@ def rows_of(section: str) -> str:
     return table(["Setting", "Default", "Meaning", "Must be"], map(row, fields))
 
 
-def backend_rows() -> str:
-    """The table of what one backend's table may hold."""
-    needed = {"namespace": "the key", "command": "", "url": ""}
+def rows_of_table(fields: Mapping[str, Field], needed: Mapping[str, str]) -> str:
+    """The table of what a table with a name may hold; `needed` has no defaults in the settings."""
     rows = (
         [
             f"`{field.name}`",
@@ -180,7 +209,7 @@ def backend_rows() -> str:
             field.description,
             field.must_be,
         ]
-        for field in BACKEND_FIELDS.values()
+        for field in fields.values()
     )
     return table(["Setting", "Default", "Meaning", "Must be"], rows)
 

@@ -319,6 +319,8 @@ class HubServices:
             self.store, vault, self.clock, lambda: settings.public_url or self.base_url
         )
         self.asks = Asks(self.store, self.bus, self.clock, receipts)
+        url = settings.public_url or self.base_url
+        self.behind.ask_people(self.asks, self.accounts, url)
         self._tapes = TapeLibrary(tape_folder(settings), recorded)
         file, given = folder.paths.master_key, settings.master_key or None
         backends = Pipeline.to(self.behind.service)
@@ -335,7 +337,7 @@ class HubServices:
             tapes=self._tapes,
             store=self.store,
             clock=self.clock,
-            url=settings.public_url or self.base_url,
+            url=url,
             permits=self.behind.policy.permits,
             present=self.rooms.present,
             status=self._status,
@@ -345,6 +347,7 @@ class HubServices:
             fleet=self.behind.fleet,
             gateway=self.behind.gateway,
             rights=self.behind.rights,
+            ask_rules=lambda: self.behind.ask_rules,
             connections=self.behind.consents,
             call_server=partial(self._operations.call_server, self._operations.shown(backends)),
             reloading=self.behind.following,

@@ -27,6 +27,14 @@ rules = "{folder}/rules.toml"
 
 [backends.tasks]
 command = ["{python}", "{server}", "{folder}/tools.json", "{version}"]
+everyone = true
+
+[asks.adding]
+what = ["tasks:add"]
+who = ["bob"]
+to = "ada"
+wait_seconds = 0
+reason = "Two pairs of eyes."
 """
 RULES = """
 [[rule]]
@@ -284,7 +292,7 @@ def test_what_a_program_asks_is_shown_exactly_and_decided_by_who_was_asked(moot,
     assert {each["state"] for each in told} == {"approved", "rejected"}
     assert {each["reason"] for each in told} == {None, "Ask again tomorrow."}
     page.press("Decided")
-    expect(page.page.get_by_text("The program was told")).to_have_count(2)
+    expect(page.page.get_by_text("@bob was told")).to_have_count(2)
 
 
 def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
@@ -303,3 +311,16 @@ def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
     expect(own.get_by_text("You approved it. The program is told.")).to_be_visible()
     told = dia.call("ask/result", ask=id_)
     assert (told["state"], told["presence"]) == ("approved", "passkey")
+
+
+def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
+    asked = moot.bob.call("tasks:add", title="Paint the fence")
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
+    shown = card(page, "Call the tool tasks:add")
+    shows(shown, "Paint the fence", "Asked by the rule", "adding", "Two pairs of eyes.")
+    page.fits()
+    page.check_axe("asked by a rule")
+    shown.get_by_role("button", name="Approve").click()
+    expect(shown.get_by_text("You approved it. The hub makes the call.")).to_be_visible()
+    told = moot.bob.call("ask/result", ask=asked["ask_id"], wait=20)
+    assert (told["state"], told["result"]["isError"]) == ("done", False)

@@ -22,7 +22,7 @@ from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportType
 from folkmoot.operations import CATALOGUE
-from folkmoot.settings import BACKEND_FIELDS, FIELDS, OPEN_TABLES, OTHER_VARIABLES
+from folkmoot.settings import ASK_FIELDS, BACKEND_FIELDS, FIELDS, OPEN_TABLES, OTHER_VARIABLES
 from folkmoot.web.pages import PLACES as SERVED
 from tests.docs.pages import DOCS, ROOT, pages
 
@@ -59,9 +59,9 @@ def test_every_exit_and_close_code_is_documented(page, codes):
 
 def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documented():
     said = said_in("reference/settings.md")
-    assert set(BACKEND_FIELDS) <= said
-    assert {"[backends.NAME]", "[groups]", "[grants]"} <= said
-    assert {"backends", "groups", "grants"} == set(OPEN_TABLES)
+    assert {*BACKEND_FIELDS, *ASK_FIELDS} <= said
+    assert {"[backends.NAME]", "[groups]", "[grants]", "[asks.NAME]"} <= said
+    assert {"backends", "groups", "grants", "asks"} == set(OPEN_TABLES)
     assert all(any(word.startswith(f"{{ {name} =") for word in said) for name in ("env", "file"))
 
 

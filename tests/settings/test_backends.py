@@ -281,11 +281,67 @@ def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path):
 
 
 VALUES = ["1", '"x"', '""', "[]", '["a"]', "{}", '{ env = "A" }', "true", '"http://h"', "nan"]
+RULES = """\
+[groups]
+ops = ["gina"]
+
+[backends.shell]
+command = ["shell"]
+
+[asks.deploy]
+what = [
+    "shell_deploy",
+    { kind = "shell:run", payload = { params = { arguments = { root = true } } } },
+]
+who = ["@ops", "Tom"]
+callers = "agents"
+to = "Ada"
+
+[asks.rest]
+what = ["shell"]
+verdict = "deny"
+"""
+
+
+def test_rules_are_read_in_their_order_with_the_short_forms_of_grants():
+    deploy, rest = load_text(RULES).gateway.asks
+    assert (deploy.name, deploy.who, deploy.callers, deploy.to) == (
+        "deploy", ("@ops", "tom"), "agents", "ada",
+    )  # fmt: skip
+    assert deploy.what[0] == "mcp.request.tools/call:shell:deploy"
+    assert deploy.what[1]["kind"] == "mcp.request.tools/call:shell:run"
+    assert (rest.name, rest.verdict, rest.wait_seconds) == ("rest", "deny", 30)
+
+
+WRONG_RULES = {
+    '[[asks]]\nwhat = ["x:y"]': "write [asks.NAME] in place of [[asks]]",
+    "[asks]\ndeploy = 7": "asks.deploy must be a table",
+    "[asks.Deploy]\nwhat = []": "is no name for a rule",
+    "[asks.deploy]": "asks.deploy needs what",
+    "[asks.deploy]\nwhat = []": "asks.deploy.what must be a list",
+    "[asks.deploy]\nwhat = ['a b']": "asks.deploy.what: ",
+    "[asks.deploy]\nwhat = ['!mcp.request.tools/call:x:y']": "denies; see verdict",
+    "[asks.deploy]\nwhat = ['x:y']\nto = 'no one'": "asks.deploy.to must be a handle",
+    "[asks.deploy]\nwhat = ['x:y']\nwho = ['@ops']": "there is no group ops",
+    "[asks.deploy]\nwhat = ['x:y']\nverdict = 'maybe'": 'must be "ask", "allow" or "deny"',
+    "[asks.deploy]\nwhat = ['x:y']\nwhom = 'ada'": "did you mean 'who'?",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG_RULES.items())
+def test_every_mistake_in_a_rule_is_told_with_its_line(text, told):
+    with pytest.raises(e.SettingsError) as caught:
+        load_text(text)
+    assert told in caught.value.message
+    assert caught.value.message.startswith("hub.toml:")
+
+
 KEYS = [*BACKEND_FIELDS, "env.A", "headers.A", "x"]
 STATEMENTS = st.one_of(
     st.sampled_from(
         ["[backends]", "[backends.abc]", "[backends.a-b]", "[backends.abc.env]", "[[backends.z]]",
-         "[groups]", "[grants]", 'ops = ["gina"]', '"@ops" = ["*"]', "gina = [{ kind = 7 }]"]
+         "[groups]", "[grants]", "[asks.a]", "[[asks]]", 'what = ["x:y", 7]', 'ops = ["gina"]',
+         '"@ops" = ["*"]', "gina = [{ kind = 7 }]"]
     ),
     st.builds("{} = {}".format, st.sampled_from(KEYS), st.sampled_from(VALUES)),
 )  # fmt: skip

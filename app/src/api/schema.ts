@@ -134,7 +134,7 @@ export type Asked = {
 
 export type AskedCall = {
   id: string;
-  state: "open" | "approved" | "rejected" | "withdrawn" | "expired";
+  state: "open" | "approved" | "rejected" | "withdrawn" | "expired" | "running" | "done" | "unknown";
   tool: string;
   arguments: object;
   why: string;
@@ -145,10 +145,13 @@ export type AskedCall = {
   digest: string;
   created_at: string;
   expires_at: string;
+  rule: string;
+  person: boolean;
   decided_at: string | null;
   presence: string | null;
   reason: string | null;
   receipt: string | null;
+  result: object | null;
 };
 
 export type Asks = {
@@ -735,6 +738,19 @@ export type InvitedToRoom = {
   token?: string;
   expires_at?: string;
   message: string;
+};
+
+export type JudgeCall = {
+  tool: string;
+  arguments?: object | null;
+};
+
+export type JudgedCall = {
+  verdict: "allow" | "ask" | "deny";
+  rule: string;
+  to: string;
+  person: boolean;
+  sentence: string;
 };
 
 export type KeptBackup = {

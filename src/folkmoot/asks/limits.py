@@ -14,3 +14,5 @@ MAX_OPEN: Final = 100
 MAX_WAITING: Final = 1_000
 """Open asks that wait for one account."""
 MAX_RECEIPT: Final = 16_384
+MAX_RESULT_BYTES: Final = 1_048_576
+"""What is kept of a tool's answer that nobody may be waiting for any more."""

@@ -1,7 +1,14 @@
 """What an ask is, what can become of it, and what its digest covers. No clock, no store.
 
 An ask is open until it is approved, rejected or withdrawn, or its time is over; then nothing
-changes it any more.
+changes it any more. What a program asked, it does itself once it is approved. What a rule of the
+hub asks about, the hub does: approving it starts it, and what came of it ends it.
+
+    open     approved     a program's ask
+             running      the hub's: approved, and started in the same moment
+             rejected, withdrawn, expired
+    running  done         with what the tool answered
+             unknown      nobody could note the answer in time: it is never started again
 """
 
 from __future__ import annotations
@@ -14,7 +21,11 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 
-AskState: TypeAlias = Literal["open", "approved", "rejected", "withdrawn", "expired"]
+AskState: TypeAlias = Literal[
+    "open", "approved", "rejected", "withdrawn", "expired", "running", "done", "unknown"
+]
+ENDING: Final = frozenset(("open", "running"))
+"""The states that something is still to become of."""
 Ending: TypeAlias = Literal["approved", "rejected", "withdrawn"]
 
 
@@ -25,6 +36,21 @@ class Wish(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     why: str
     until: float
+    person: bool = False
+    """Whether only someone who shows that they are there can decide."""
+    rule: str = ""
+    """The rule of the hub that asks; empty for a program's own ask."""
+    policy: str = ""
+    """The version of all rules."""
+    definition: str = ""
+    """The digest of the tool as the hub knows it."""
+
+    def call(self, to: str) -> str:
+        """Stands for the same call by the same rules; empty for a program's own ask."""
+        if not self.rule:
+            return ""
+        told = (self.tool, self.arguments, self.definition, self.policy, to)
+        return sha256(canonical(told)).hexdigest()
 
 
 class StoredAsk(Struct, frozen=True, kw_only=True):
@@ -43,12 +69,20 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
     why: str
     at: float
     until: float
+    call: str = ""
+    """What the hub does once it is approved, by which an equal call finds it."""
+    rule: str = ""
+    person: int = 0
     state: AskState = "open"
     decided_at: float | None = None
     presence: str | None = None
     """How whoever decided showed that they are there: `passkey`, or that they did not: `token`."""
     reason: str | None = None
     receipt: str | None = None
+    run_until: float | None = None
+    """Until when the answer of what was started can be noted."""
+    result: bytes | None = None
+    """What the tool answered."""
 
     @property
     def digest(self) -> str:
@@ -63,7 +97,17 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
 
     def standing(self, now: float) -> AskState:
         """What has become of it by now."""
-        return "expired" if self.state == "open" and self.until <= now else self.state
+        if self.state == "open" and self.until <= now:
+            return "expired"
+        if self.state == "running" and (self.run_until or 0) <= now:
+            return "unknown"
+        return self.state
+
+    def settles_by(self, now: float) -> float | None:
+        """By when something has become of it; None once it has."""
+        if self.standing(now) not in ENDING:
+            return None
+        return self.until if self.state == "open" else self.run_until
 
     def check_open(self, now: float) -> None:
         """Refuse to end what has ended."""
@@ -77,6 +121,9 @@ CLOSED: Final[dict[AskState, str]] = {
     "rejected": "This was rejected already.",
     "withdrawn": "Whoever asked for this has withdrawn it.",
     "expired": "Nobody decided in time.",
+    "running": "This was approved already.",
+    "done": "This was approved already.",
+    "unknown": "This was approved already.",
 }
 
 
@@ -94,6 +141,8 @@ def bound(id_: str, asker: str, decider: str, wish: Wish) -> bytes:
         "arguments": wish.arguments,
         "until": int(wish.until),
     }
+    if wish.rule:
+        told |= {"definition": wish.definition, "policy": wish.policy}
     return canonical(told)
 
 

@@ -25,6 +25,8 @@ from folkmoot.rows import insert, many
 
 KNOWN_SECONDS: Final = 1.0
 TYPE: Final = "ask-receipt+jwt"
+BOUND: Final = ("ask", "asker", "decider", "until", "definition", "policy")
+"""What a digest covers beside the call, in the claims."""
 PURPOSE: Final = "receipt_key"
 SIGNING_SECONDS: Final = 90 * 86_400
 LISTED_SECONDS: Final = 3 * 365 * 86_400
@@ -110,7 +112,7 @@ def check(
     `examples/verify_receipt.py` does the same without this package.
     """
     claims = claims_of(receipt, key_set)
-    told = {name: claims.get(name) for name in ("ask", "asker", "decider", "until")}
+    told = {name: claims[name] for name in BOUND if name in claims}
     digest = sha256(canonical(told | {"tool": tool, "arguments": arguments})).hexdigest()
     if claims.get("verdict") != "approved":
         raise e.ReceiptInvalid("It was not approved.")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
-from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, Protocol
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +13,7 @@ from msgspec import Struct
 from folkmoot import decisions
 from folkmoot.accounts.model import Account
 from folkmoot.accounts.people import access_recipient
+from folkmoot.accounts.queries import by_handle
 from folkmoot.asks.limits import MAX_OPEN, MAX_WAITING
 from folkmoot.asks.machine import Ending, StoredAsk, Wish, bound
 from folkmoot.asks.receipts import Receipts
@@ -44,8 +44,20 @@ def _shown(*row: object) -> ShownAsk:
     return ShownAsk(ask, *map(str, row[len(fields) :]))
 
 
+class Runner(Protocol):
+    """Does what rules of the hub ask about, once it is approved."""
+
+    async def check(self, ask: StoredAsk) -> float:
+        """Refuse to start what is not what was shown any more; else how long it can take."""
+
+    def run(self, ask: StoredAsk) -> None:
+        """Start it; nobody waits for it."""
+
+
 class Asks:
     """The asks of a hub."""
+
+    runner: Runner | None = None
 
     def __init__(self, store: Store, bus: Bus, clock: Clock, receipts: Receipts) -> None:
         self._store, self._bus, self._clock, self.receipts = store, bus, clock, receipts
@@ -53,11 +65,22 @@ class Asks:
     async def make(
         self, asker: Account, credential_id: str, client: str, to: str, wish: Wish
     ) -> ShownAsk:
-        """Ask someone who takes mail from the asker; or oneself, by the handle of one's own."""
-        id_, now = f"ask_{token_hex(16)}", self._clock.now()
+        """Ask someone who takes mail from the asker; or oneself, by the handle of one's own.
+
+        A rule of the hub asks anyone, and once for equal calls.
+        """
+        id_, now = str(uuid4()), self._clock.now()
+        call = wish.call(to)
 
         async def unit(tx: Tx) -> ShownAsk:
-            decider = await access_recipient(tx, asker, to, int(now))
+            decider = await (
+                _named(tx, to, int(now)) if call else access_recipient(tx, asker, to, int(now))
+            )
+            equal = "a.asker_id = ? AND a.state = 'open' AND a.until > ? AND a.call = ?"
+            if call and (
+                found := await one(tx, _shown, f"{_FIND} WHERE {equal}", (asker.id, now, call))
+            ):
+                return found
             for column, whose, most in (
                 ("asker_id", asker, MAX_OPEN),
                 ("decider_id", decider, MAX_WAITING),
@@ -80,6 +103,9 @@ class Asks:
                 why=wish.why,
                 at=now,
                 until=wish.until,
+                call=call,
+                rule=wish.rule,
+                person=int(wish.person),
             )
             await insert(tx, "asks", msgspec.structs.asdict(ask))
             _publish(tx, ask, "made")
@@ -95,15 +121,21 @@ class Asks:
         """The same once it has ended, or when the time is over."""
         # Subscribed before the first look, so that nothing falls between the two.
         subscription = await self._bus.subscribe(subject(ASKS, who.id))
+        news: asyncio.Future[Any] | None = None
         try:
-            news, found = aiter(subscription), await self.find(who, ask_id)
-            left = found.ask.until - self._clock.now()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(seconds, left))):
-                    while found.ask.state == "open":
-                        await anext(news)
-                        found = await self.find(who, ask_id)
+            events, found = aiter(subscription), await self.find(who, ask_id)
+            ends = self._clock.now() + seconds
+            while (by := found.ask.settles_by(now := self._clock.now())) is not None and now < ends:
+                news = news or asyncio.ensure_future(anext(events, None))
+                await asyncio.wait({news}, timeout=min(ends, by) - now)
+                if news.done():
+                    if news.result() is None:
+                        raise e.HubStopping("The hub is stopping; try again in a moment.")
+                    news = None
+                found = await self.find(who, ask_id)
         finally:
+            if news is not None:
+                news.cancel()
             await subscription.close()
         return found
 
@@ -127,7 +159,16 @@ class Asks:
         presence: str | None = None,
         reason: str | None = None,
     ) -> ShownAsk:
-        """Approve, reject or withdraw; whoever comes first has decided."""
+        """Approve, reject or withdraw; whoever comes first has decided.
+
+        What the hub is to do is started by the unit that approves it, which can be done once.
+        """
+        run_for = 0.0
+        if ending == "approved" and self.runner is not None:
+            ask = (await self.find(who, ask_id)).ask
+            # What is not open any more says so below.
+            if ask.rule and ask.standing(self._clock.now()) == "open":
+                run_for = await self.runner.check(ask)
         now = self._clock.now()
 
         async def unit(tx: Tx) -> ShownAsk:
@@ -141,6 +182,8 @@ class Asks:
             }  # fmt: skip
             if ending != "withdrawn":
                 changed["receipt"] = await self.receipts.sign(tx, _claims(found, changed))
+            if run_for:
+                changed |= {"state": "running", "run_until": now + run_for}
             marks = ", ".join(f"{name} = ?" for name in changed)
             done = await tx.execute(
                 f"UPDATE asks SET {marks} WHERE id = ? AND state = 'open'",  # noqa: S608
@@ -154,7 +197,24 @@ class Asks:
             _publish(tx, ended, "ended")
             return msgspec.structs.replace(found, ask=ended)
 
-        return await self._store.write(unit)
+        ended = await self._store.write(unit)
+        if run_for and self.runner is not None:
+            self.runner.run(ended.ask)
+        return ended
+
+    async def done(self, ask: StoredAsk, result: bytes) -> None:
+        """Note what the tool answered; after its time, what came of it stays unknown."""
+
+        async def unit(tx: Tx) -> None:
+            noted = await tx.execute(
+                "UPDATE asks SET state = 'done', result = ? "
+                "WHERE id = ? AND state = 'running' AND run_until > ?",
+                (result, ask.id, self._clock.now()),
+            )
+            if noted:
+                _publish(tx, ask, "done")
+
+        await self._store.write(unit)
 
 
 async def asks_of(tx: Tx, account_id: str) -> list[ShownAsk]:
@@ -163,6 +223,14 @@ async def asks_of(tx: Tx, account_id: str) -> list[ShownAsk]:
         tx, _shown, f"{_FIND} WHERE a.asker_id = ? OR a.decider_id = ? ORDER BY a.at",
         (account_id, account_id),
     )  # fmt: skip
+
+
+async def _named(tx: Tx, handle: str, now: int) -> Account:
+    """Whom a rule asks."""
+    account = await by_handle(tx, handle, now)
+    if account is None:
+        raise e.UserNotFound(f"There is no account @{handle} to ask.")
+    return account
 
 
 async def _access(tx: Tx, who: Account, ask_id: str) -> ShownAsk:
@@ -174,7 +242,7 @@ async def _access(tx: Tx, who: Account, ask_id: str) -> ShownAsk:
 
 def _claims(found: ShownAsk, decided: Mapping[str, Any]) -> dict[str, Any]:
     ask, told = found.ask, found.ask.told
-    names = {name: told[name] for name in ("ask", "asker", "decider", "tool", "until")}
+    names = {name: each for name, each in told.items() if name != "arguments"}
     return {
         **names,
         "digest": ask.digest,
@@ -194,7 +262,7 @@ def _noted(ask: StoredAsk, now: float) -> decisions.NewDecision:
         id=ask.id,
         at=now,
         kind="call",
-        decision="approved" if ask.state == "approved" else "rejected",
+        decision="rejected" if ask.state == "rejected" else "approved",
         about=ask.id,
         what=ask.tool,
         place=ask.client,

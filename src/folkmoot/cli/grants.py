@@ -11,10 +11,18 @@ from urllib.parse import urlsplit
 import msgspec
 import typer
 
-from folkmoot.cli.commands import Note, Output, Table, every, opened_hub, operator_command
+from folkmoot.cli.commands import (
+    Note,
+    Output,
+    Table,
+    every,
+    group,
+    opened_hub,
+    operator_command,
+)
 from folkmoot.cli.credentials import HandleArgument, checked_handle
 from folkmoot.cli.operator import OperatedHub
-from folkmoot.cli.options import argument, flag
+from folkmoot.cli.options import argument, flag, given_arguments, option
 from folkmoot.cli.output import (
     complain,
     moment,
@@ -111,6 +119,33 @@ def rights(hub: OperatedHub, handle: WhoseArgument = None) -> Output:
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
     table = Table(columns, rows, "No one has extra rights.")
     return Output({"everyone": hub.list_grants().everyone, "people": people}, table)
+
+
+@operator_command
+def judge_call(
+    hub: OperatedHub,
+    handle: Annotated[str, argument("HANDLE", "Who would call it.", checked_handle)],
+    tool: Annotated[str, argument("TOOL", "The tool, such as files:read.")],
+    arguments: Annotated[
+        str | None, option("--arguments", "JSON", "The arguments of the call, as a JSON object.")
+    ] = None,
+) -> Output:
+    """Tell what would become of a call, and by which rule.
+
+    Nothing is called. The exit code is 0 if it would be made, and 1 if a person would be asked
+    first, or it would be refused.
+    """
+    found = hub.judge_call(handle, tool, arguments=given_arguments(arguments))
+    return Output(found, found.sentence, failed=found.verdict != "allow")
+
+
+policy_app = group(
+    {"test": judge_call},
+    """Look at the rules by which people are asked before calls.
+
+    They are in the settings file, under [asks.NAME].
+    """,
+)
 
 
 def reach_of(link: str) -> list[Note]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 from typer.core import TyperArgument, TyperCommand
 
@@ -423,3 +424,12 @@ def usage(definition: dict[str, Any]) -> str:
     """How a tool is called: its name and arguments."""
     name = one_line(str(definition.get("name", "")))
     return f"{name} {signature(definition.get('inputSchema'))}".rstrip()
+
+
+def given_arguments(text: str | None) -> dict[str, Any]:
+    """The arguments of a call, as one types them."""
+    try:
+        given: dict[str, Any] = msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise typer.BadParameter("--arguments must be a JSON object") from None
+    return given

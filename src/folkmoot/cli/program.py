@@ -79,6 +79,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "grant": "grants:grant",
         "revoke": "grants:revoke",
         "rights": "grants:rights",
+        "policy": "grants:policy_app",
     },
     "Debug and build MCP servers": {
         "call": "call:call",

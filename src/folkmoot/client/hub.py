@@ -275,6 +275,7 @@ class Hub:
     revoke = Method(lambda: ops.operator.grants.revoke)
     get_access_of = Method(lambda: ops.operator.grants.access_of)
     set_access_of = Method(lambda: ops.operator.grants.set_access)
+    judge_call = Method(lambda: ops.operator.grants.judge_call)
     invite_for = Method(lambda: ops.operator.grants.invite_for)
 
     list_groups = Method(lambda: ops.operator.groups.groups)

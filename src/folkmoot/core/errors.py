@@ -710,6 +710,10 @@ class AskNotYours(ToolError, http=403, says="Another one is to decide this."):
     """Whoever is asked decides, and whoever asked can withdraw."""
 class AskClosed(ToolError, http=409):
     """The ask was approved, rejected or withdrawn, or its time is over; `state` says which."""
+class AskOutdated(ToolError, http=409):
+    """What was asked is not what would be done any more: the tool, the rules, or who asked and what
+    they can do has changed. Nothing was done.
+    """
 class TooManyAsks(ToolError, http=429):
     """As many asks of the account, or to it, are open as are allowed."""
 class PersonNeeded(

@@ -129,7 +129,8 @@ class ConfiguredRights:
         for group, members in self.groups.items():
             for handle in members:
                 self._groups_of[handle] = (*self.groups_of(handle), group)
-        self.named = frozenset(self._own.keys() | self._groups_of.keys())
+        ruled = (who for rule in spec.asks for who in rule.who if not who.startswith(GROUP))
+        self.named = frozenset(self._own.keys() | self._groups_of.keys()).union(ruled)
         refuse([*self._impossible(), *self._too_many()])
 
     @property

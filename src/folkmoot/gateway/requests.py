@@ -97,6 +97,10 @@ class CallExtras(Struct, frozen=True, kw_only=True):
     """The era that its client speaks; None where no client asks, as in a room."""
     room: str = ""
     """The room in which it was made, if it was made in one."""
+    credential_id: str = ""
+    """What its caller came with, and still comes with when it is renewed."""
+    approved: bool = False
+    """Whether a person has approved this very call."""
     task: TaskAction | None = None
     """What is asked about the task that the call has made before, if it is not made now.
 

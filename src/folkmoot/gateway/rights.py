@@ -157,6 +157,12 @@ class HubRights(Entity):
         named = (name for it in (principal.name, *former) for name in known(it))
         return frozenset((*self._told_of(principal.account_id), *named))
 
+    def names_of(self, principal: Principal) -> frozenset[str]:
+        """The handles that lead to someone, as far as the settings name them, and @groups."""
+        former = self._leading_to(principal.account_id)
+        groups = (f"@{group}" for group in self.groups_of(principal))
+        return frozenset((principal.name, *former, *groups))
+
     def company_members(self) -> dict[str, list[str]]:
         """The groups of the settings that people are in by what their company says, by account."""
         found = ((account_id, self._told_of(account_id)) for account_id in self._companys)

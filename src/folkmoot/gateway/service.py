@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -37,6 +37,15 @@ OF_THE_PROTOCOL: Final = (e.InputStateInvalid, e.ParamsInvalid, e.TaskUnsupporte
 """What is no tool's fault, and not for a model to read."""
 
 
+class PeopleAsked(Protocol):
+    """Has people asked before calls."""
+
+    async def answer(
+        self, admitted: Admitted, tool: ToolEntry, arguments: dict[str, Any], extras: CallExtras
+    ) -> dict[str, Any] | None:
+        """What a call is answered that a rule asks about; None for one that can be made."""
+
+
 class GatewayService:
     """Routes by namespace, under the backend's own names; every request is audited.
 
@@ -48,6 +57,8 @@ class GatewayService:
         self._clock = clock
         self._inputs = inputs
         self._consent = ConsentFlow(inputs, sign_ins)
+        self.people: PeopleAsked | None = None
+        """None while no rule asks anyone."""
         self.tasks = TaskCalls(gateway, inputs)
 
     async def perform(self, admitted: Admitted) -> Response:
@@ -69,8 +80,12 @@ class GatewayService:
             self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
             if extras.task is None:
                 person = admitted.principal.account_id
-                response = await self._answer(request, params, person, extras)
-                outcome = valid_outcome(method, response)
+                asked = await self._asked(admitted, params, extras)
+                if asked is None:
+                    response = await self._answer(request, params, person, extras)
+                    outcome = valid_outcome(method, response)
+                else:
+                    response, outcome = Response(id=request.id, result=asked), "asked"
             else:
                 response = await self.tasks.perform(request.id, extras.task, extras)
                 outcome = outcome_of(method, response)
@@ -113,6 +128,27 @@ class GatewayService:
             trail.add(
                 lambda other: note(who, what, arguments, other or outcome, seconds, extras.room)
             )
+
+    async def _asked(
+        self, admitted: Admitted, params: dict[str, Any], extras: CallExtras
+    ) -> dict[str, Any] | None:
+        """What a call is answered about which a person is asked; nobody is about a wrong one."""
+        name = params.get("name")
+        if self.people is None or extras.approved or not isinstance(name, str):
+            return None
+        tool = self._gateway.catalogue.tools.get(name)
+        arguments = params.get("arguments")
+        arguments = {} if arguments is None else arguments
+        if tool is None or tool.quarantined or not isinstance(arguments, dict):
+            return None
+        return await self.people.answer(admitted, tool, arguments, extras)
+
+    async def fault(self, tool: ToolEntry, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """The fault of a call found before it is sent, as a tool result."""
+        backend = self._gateway.backends.get(tool.namespace)
+        if backend is None or self._gateway.checks.surely_fits(tool, {"arguments": arguments}):
+            return None
+        return await self._fault(tool, arguments, lenient=backend.spec.lenient)
 
     async def _answer(
         self,

@@ -44,7 +44,9 @@ class AskedCall(Struct, frozen=True, kw_only=True):
 
     id: str
     state: Annotated[
-        AskState, "`open` until it is `approved`, `rejected` or `withdrawn`, or has `expired`."
+        AskState,
+        "`open` until it is `approved`, `rejected` or `withdrawn`, or has `expired`. What the hub "
+        "does itself is `running` once it is approved, then `done`, or `unknown` if it was lost.",
     ]
     tool: Annotated[str, "What it would call."]
     arguments: Annotated[StoredJson, "With which arguments, exactly."]
@@ -56,6 +58,14 @@ class AskedCall(Struct, frozen=True, kw_only=True):
     digest: Annotated[str, "Stands for all of this: with another one, it is another ask."]
     created_at: str
     expires_at: Annotated[str, "Until when it can be decided."]
+    rule: Annotated[
+        str,
+        "The rule of the hub that asks; empty if a program asks. What a rule asks about, the hub "
+        "does once it is approved.",
+    ]
+    person: Annotated[
+        bool, "Whether only a person in a browser who shows that they are there can decide."
+    ]
     decided_at: str | None
     presence: Annotated[
         str | None,
@@ -65,6 +75,9 @@ class AskedCall(Struct, frozen=True, kw_only=True):
     receipt: Annotated[
         str | None,
         "The decision, signed by the hub: a JWS that `/.well-known/jwks.json` has the keys for.",
+    ]
+    result: Annotated[
+        StoredJson | None, "What the tool answered, for whoever asked; null if there is nothing."
     ]
 
 
@@ -79,6 +92,10 @@ def view(call: Call, shown: ShownAsk) -> AskedCall:
         by=shown.by,
         by_type=shown.by_type,
         to=shown.to,
+        person=bool(ask.person) or ask.asker_id == ask.decider_id,
+        result=None
+        if ask.result is None or ask.asker_id != call.account.id
+        else msgspec.Raw(ask.result),
         created_at=moment(ask.at),
         expires_at=moment(ask.until),
         decided_at=None if ask.decided_at is None else moment(ask.decided_at),
@@ -182,8 +199,9 @@ async def result(
         ),
     ] = 0,
 ) -> AskedCall:
-    """Tell what became of an ask: open, approved, rejected, withdrawn or expired. With wait, it
-    returns as soon as it is decided.
+    """Tell what became of an ask: open, approved, rejected, withdrawn or expired; of a call that
+    the hub makes once it is approved: running, done with its result, or unknown. With wait, it
+    returns as soon as that is known.
     """
     asks = call.services.asks
     if wait:
@@ -194,9 +212,11 @@ async def result(
 
 
 async def check_decider(call: Call, operation: str) -> None:
-    """Refuse programs of the account that asks: its person shows that they are there."""
+    """Refuse programs of the account that asks, and where a rule wants a person: they show that
+    they are there.
+    """
     ask = (await call.services.asks.find(call.account, call.arguments.ask)).ask
-    if ask.asker_id == ask.decider_id == call.account.id:
+    if ask.person or ask.asker_id == ask.decider_id == call.account.id:
         await check_person(call, operation, ask.credential_id)
 
 
@@ -235,7 +255,7 @@ async def check_person(call: Call, operation: str, asked_with: str) -> None:
         answer="The ask.",
     ),
     present=check_decider,
-    errors=(e.AskUnknown, e.AskClosed, e.AskNotYours, e.PersonNeeded),
+    errors=(e.AskUnknown, e.AskClosed, e.AskNotYours, e.AskOutdated, e.PersonNeeded),
     audit=AuditSpec("ask.decided", "ask"),
     tool=Absent("It is for a person; an assistant shows what waits, and where to decide."),
     commands=("asks approve", "asks reject"),

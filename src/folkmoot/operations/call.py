@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.accounts.clients import Clients
+    from folkmoot.asks.rules import AskRules
     from folkmoot.asks.service import Asks
     from folkmoot.core.ports import Backup, Clock, Database
     from folkmoot.datafolder.proxies import LocalProxies
@@ -140,6 +141,8 @@ class Services(Struct, frozen=True, kw_only=True):
     gateway: Gateway = ABSENT
     reloading: Reloading | None = None
     rights: HubRights = ABSENT
+    ask_rules: Callable[[], AskRules] = ABSENT
+    """The rules by which people are asked before calls."""
     connections: Connections = ABSENT
     """Who has signed in to which server."""
     call_server: CallServer = ABSENT

@@ -178,7 +178,7 @@ async def try_tool(
         name if entry is None else entry.canonical,
         arguments,
         era,
-        CallExtras(tell=telling(call), progress=True),
+        CallExtras(tell=telling(call), progress=True, credential_id=call.caller.credential_id),
     )
     error = answer.error if isinstance(answer.error, ErrorObject) else None
     return TriedTool(

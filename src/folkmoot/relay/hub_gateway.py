@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from folkmoot.asks.rules import AskRules
 from folkmoot.audit import log_kept
 from folkmoot.core import errors as e
 from folkmoot.gateway.audit import CallAudit
@@ -21,6 +22,7 @@ from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
 from folkmoot.operations.table import NEEDS
+from folkmoot.relay.asked_calls import AskedCalls
 from folkmoot.relay.upstream.consents import Consents
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
@@ -30,6 +32,7 @@ from folkmoot.taskgroups import background_tasks
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
+    from folkmoot.asks.service import Asks
     from folkmoot.core.ports import Clock, Store
     from folkmoot.gateway.listing import HubDefinitions
     from folkmoot.gateway.model import What
@@ -52,6 +55,7 @@ class HubGateway:
     consents: Consents
     granting: Granting
     grant_views: GrantViews
+    ask_rules: AskRules
 
     def __init__(
         self, settings: Settings, clock: Clock, spec: GatewaySpec, loaded: Loaded | None
@@ -106,6 +110,19 @@ class HubGateway:
         self.grant_views = GrantViews(self.rights, self.granting, store, clock)
         await self._settle(self._spec)
 
+    def ask_people(self, asks: Asks, accounts: Accounts, url: str) -> None:
+        """Have people asked before the calls that the rules name."""
+        self.asked = self.service.people = AskedCalls(
+            self.gateway,
+            self.rights,
+            self.service,
+            accounts,
+            asks,
+            self._clock,
+            lambda: self.ask_rules,
+            url,
+        )
+
     def numbers(self) -> list[dict[str, Any]]:
         """The members of what is known of each server, for measurements."""
         held = self.held()
@@ -126,7 +143,7 @@ class HubGateway:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the links live, and follow the settings, while entered."""
-        async with self.fleet.running(), background_tasks() as background:
+        async with self.fleet.running(), self.asked.running(), background_tasks() as background:
             await self.fleet.apply(self._spec.backends)
             background.run(self.gateway.follow_pins())
             if self.following is not None:
@@ -151,6 +168,7 @@ class HubGateway:
             problems = list(taken.values())
             raise e.SettingsError("\n".join(problems), problems=problems)
         await self.rights.configure(spec)
+        self.ask_rules = AskRules(self._clock, spec.asks)
 
 
 def secret_files(settings: Settings, spec: GatewaySpec) -> tuple[str, ...]:

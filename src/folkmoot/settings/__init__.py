@@ -10,8 +10,9 @@ from the files of MCP clients (`mcpservers`). `editing` adds a backend to the fi
 
 from __future__ import annotations
 
-from folkmoot.settings.backends import BackendSpec, GatewaySpec, SecretReference
+from folkmoot.settings.backends import AskRule, BackendSpec, GatewaySpec, SecretReference
 from folkmoot.settings.fields import (
+    ASK_FIELDS,
     BACKEND_FIELDS,
     FIELDS,
     OPEN_TABLES,

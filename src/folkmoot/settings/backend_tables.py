@@ -19,10 +19,17 @@ from folkmoot.core.redaction import sounds_secret
 from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
 from folkmoot.settings import types
-from folkmoot.settings.backends import BackendSpec, GatewaySpec, SecretReference, Value
+from folkmoot.settings.backends import (
+    AskRule,
+    BackendSpec,
+    GatewaySpec,
+    SecretReference,
+    Value,
+)
 from folkmoot.settings.fields import (
     BACKEND_FIELDS,
     BadValue,
+    Field,
     bare,
     check,
     has_open_secret,
@@ -41,6 +48,7 @@ class GatewayTables(Struct, kw_only=True):
     """By namespace."""
     groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     grants: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict)
+    asks: list[AskRule] = msgspec.field(default_factory=list)
     origins: dict[str, str] = msgspec.field(default_factory=dict)
     """Where each path, such as `backends.github.url`, was written."""
     problems: list[Problem] = msgspec.field(default_factory=list)
@@ -48,7 +56,12 @@ class GatewayTables(Struct, kw_only=True):
 
     def spec(self) -> GatewaySpec:
         """All of it, once nothing is wrong."""
-        return GatewaySpec(backends=self.backends, groups=self.groups, grants=self.grants)
+        return GatewaySpec(
+            backends=self.backends,
+            groups=self.groups,
+            grants=self.grants,
+            asks=tuple(self.asks),
+        )
 
     def add(self, spec: BackendSpec, place: TablePlace) -> None:
         """Take a backend in, unless its name or its namespace is another's."""
@@ -177,12 +190,14 @@ def check_table(
     return spec, problems, [note.removeprefix(": ") for note in gathering.notes]
 
 
-def read_plain(key: str, value: object, place: TablePlace) -> Any:
+def read_plain(
+    key: str, value: object, place: TablePlace, fields: Mapping[str, Field] = BACKEND_FIELDS
+) -> Any:
     """A value that is checked by its type and shape alone."""
-    field = BACKEND_FIELDS.get(key)
+    field = fields.get(key)
     if field is None:
-        told = MISTAKEN.get(key)
-        hint = f"; {told}" if told else nearest(key, BACKEND_FIELDS)
+        told = MISTAKEN.get(key) if fields is BACKEND_FIELDS else None
+        hint = f"; {told}" if told else nearest(key, fields)
         raise BadValue(f"unknown setting '{quoted(key)[1:-1]}' in [{place.label}]{hint}")
     try:
         return check(field, value)

@@ -1,5 +1,5 @@
 """The tables of a settings file that have as many keys as their writer wants: the servers behind
-the hub, groups of people, and what people may do.
+the hub, groups of people, what people may do, and what they are asked before.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from msgspec import Meta, Struct, field
 from folkmoot.core import errors as e
 from folkmoot.settings.types import (
     Argument,
+    CapabilityText,
     FolderPath,
+    Holder,
     Issuer,
     NamespaceName,
     OptionalFolder,
+    OptionalHandle,
     ScopeWord,
     ServerUrl,
     ToolPattern,
@@ -143,11 +146,52 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return person if self.per_user else ""
 
 
+class AskRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rule about calls of tools of servers behind the hub, by people who have the right to
+    call them. Of the rules that fit a call, the first in the file counts.
+    """
+
+    name: str
+    """The key of its table."""
+    what: Annotated[tuple[CapabilityText, ...], Meta(min_length=1, max_length=100)]
+    """The calls that it is about, written as in `[grants]`: patterns such as
+    `mcp.request.tools/call:shell:*`, or `{ kind = …, payload = … }` for some arguments alone."""
+    who: Annotated[tuple[Holder, ...], Meta(max_length=1000)] = ()
+    """Whose calls: handles and @groups. Empty is everyone's."""
+    callers: Literal["all", "people", "agents"] = "all"
+    """Whether it is for accounts of people alone, or of agents alone."""
+    more_than: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """How many such calls an account can make in `seconds` before the rule holds. Each node of a
+    hub counts its own."""
+    seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
+    """The time in which `more_than` calls are counted."""
+    verdict: Literal["ask", "allow", "deny"] = "ask"
+    """What becomes of such a call: a person is asked first, it is made at once, or it is refused.
+    To allow is for exceptions from rules that follow."""
+    to: OptionalHandle = ""
+    """The handle of who is asked. Empty is the person whose account calls, who then decides in a
+    browser, showing that they are there."""
+    person: bool = False
+    """Whether only a person in a browser who shows that they are there can decide, with a passkey
+    or a token given once more, and no program of theirs."""
+    wait_seconds: Annotated[float, Meta(ge=0, le=600)] = 30.0
+    """How long the call waits for the decision before it answers that it was asked. Some clients
+    give a call up after 60 seconds."""
+    expires_seconds: Annotated[int, Meta(ge=10, le=604_800)] = 3_600
+    """How long the person has to decide."""
+    reason: Annotated[str, Meta(max_length=500)] = ""
+    """Why the rule is there. Who decides sees it, and so does the caller."""
+
+
 class GatewaySpec(Struct, frozen=True, kw_only=True):
-    """All of it: backends by namespace, groups of handles, and patterns by handle or group."""
+    """All of it: backends by namespace, groups of handles, patterns by handle or group, and the
+    rules that ask before calls.
+    """
 
     backends: dict[str, BackendSpec] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Handles by the name of their group."""
     grants: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     """Capabilities by handle, or by `@GROUP` for everyone in a group."""
+    asks: tuple[AskRule, ...] = ()
+    """In the order of the file."""

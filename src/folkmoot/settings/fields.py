@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 
 from folkmoot.core.redaction import sounds_secret
 from folkmoot.settings import types
-from folkmoot.settings.backends import BackendSpec
+from folkmoot.settings.backends import AskRule, BackendSpec
 from folkmoot.settings.limits import SHOWN_CHARACTERS
 from folkmoot.settings.model import Settings
 from folkmoot.settings.types import MASK, SettingsTable
@@ -299,10 +299,14 @@ SECTIONS: dict[str, type[SettingsTable]] = dict(tables_of(Settings))
 BACKEND_FIELDS: dict[str, Field] = {
     field.name: field for field in fields_of(BackendSpec, "backends.NAME") if field.name != "name"
 }
+ASK_FIELDS: dict[str, Field] = {
+    field.name: field for field in fields_of(AskRule, "asks.NAME") if field.name != "name"
+}
 OPEN_TABLES: dict[str, str] = {
     "backends": "The MCP servers behind the hub, a table each.",
     "groups": "Handles by the name of a group.",
     "grants": "Capabilities by handle, or by @GROUP.",
+    "asks": "The calls before which a person is asked, a rule each.",
 }
 """Tables whose keys their writer chooses; no variable and no option sets anything in them."""
 
@@ -322,7 +326,7 @@ def masked(field: Field, value: Any) -> Any:
 
 
 def gateway_in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
-    """Path, value and origin of all that the settings say of backends, groups and grants."""
+    """Path, value and origin of all that the settings say of backends, people and asks."""
     gateway, origins = loaded.gateway, loaded.gateway_origins
     for spec in gateway.backends.values():
         path = f"backends.{spec.name}"
@@ -335,6 +339,13 @@ def gateway_in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
         for name, members in getattr(gateway, table).items():
             path = f"{table}.{name}"
             yield path, list(members), origins.get(path, "")
+    for rule in gateway.asks:
+        path = f"asks.{rule.name}"
+        for field in ASK_FIELDS.values():
+            value = getattr(rule, field.name)
+            if value != field.default:
+                inner = f"{path}.{field.name}"
+                yield inner, value, origins.get(inner, origins[path])
 
 
 def shown_value(name: str, value: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Reads `[backends]`, `[groups]` and `[grants]`, and notes everything that is wrong in them."""
+"""Reads `[backends]`, `[groups]`, `[grants]` and `[asks]`, and notes everything that is wrong in
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.grammar import parse_handle
 from folkmoot.names.safe_names import is_hashed, spelled_out
-from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
-from folkmoot.settings.fields import OPEN_TABLES, bare, nearest, quoted
+from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend, read_plain
+from folkmoot.settings.backends import AskRule
+from folkmoot.settings.fields import ASK_FIELDS, OPEN_TABLES, BadValue, bare, nearest, quoted
 from folkmoot.settings.files import FROM_FILE, FROM_IMPORT, SettingsDocument
-from folkmoot.settings.limits import MAX_MEMBERS, MAX_PATTERNS
+from folkmoot.settings.limits import MAX_ASK_RULES, MAX_MEMBERS, MAX_PATTERNS
 from folkmoot.settings.mcpservers import take_servers
 
 GROUP = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -150,6 +153,64 @@ def meant(name: str, written: Any, place: TablePlace) -> Iterator[Any]:
         yield {**written, "kind": pattern} if isinstance(written, dict) else pattern
 
 
+def read_asks(table: object, place: TablePlace) -> None:
+    """The rules of `[asks.NAME]`, in the order of the file."""
+    if isinstance(table, list):
+        place.refuse((), "a rule has a name: write [asks.NAME] in place of [[asks]]")
+        return
+    rules = tuple(entries(table, place))
+    if len(rules) > MAX_ASK_RULES:
+        place.refuse((), f"asks has more than {MAX_ASK_RULES} rules")
+        return
+    for name, given in rules:
+        rule = read_ask(
+            name,
+            given,
+            place._replace(
+                label=f"asks.{bare(name)}",
+                path=f"asks.{name}",
+                where=partial(place.where, name),
+            ),
+        )
+        if rule is not None:
+            place.gathering.asks.append(rule)
+
+
+def read_ask(name: str, table: object, place: TablePlace) -> AskRule | None:
+    """One rule; None when something is wrong with it, which is noted."""
+    if not isinstance(table, dict) or not GROUP.fullmatch(name):
+        what = "must be a table" if GROUP.fullmatch(name) else "is no name for a rule"
+        place.refuse((), f"{place.label} {what}")
+        return None
+    before = len(place.gathering.problems)
+    place.found()
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        try:
+            values[key] = read_plain(key, value, place, ASK_FIELDS)
+            place.found(key)
+        except BadValue as error:
+            place.refuse((key,), str(error))
+    if "what" not in table:
+        place.refuse((), f"{place.label} needs what: the calls that it is about")
+    elif "what" in values:
+        values["what"] = read_patterns("what", list(values["what"]), place)
+    for each in values["what"] if not place.gathering.problems[before:] else ():
+        written = each["kind"] if isinstance(each, dict) else each
+        if written.startswith("!"):
+            place.refuse(("what",), f"{place.name('what')}: {quoted(written)} denies; see verdict")
+    for who in values.get("who", ()):
+        if who.startswith("@") and who[1:] not in place.gathering.groups:
+            hint = nearest(who[1:], place.gathering.groups, "'@{}'")
+            place.refuse(("who",), f"{place.name('who')}: there is no group {bare(who[1:])}{hint}")
+    if len(place.gathering.problems) > before:
+        return None
+    given = values.get("who", ())
+    values["who"] = tuple(who if who[0] == "@" else parse_handle(who) for who in given)
+    values["to"] = parse_handle(values.get("to", "")) or ""
+    return AskRule(name=name, **values)
+
+
 def entries(table: object, place: TablePlace) -> Iterator[tuple[str, object]]:
     """The keys and values of a table, if it is one."""
     if isinstance(table, dict):
@@ -199,6 +260,7 @@ def take_gateway(
     if document is not None:
         read_groups(document.values.get("groups", {}), places["groups"])
         read_grants(document.values.get("grants", {}), places["grants"])
+        read_asks(document.values.get("asks", {}), places["asks"])
         check_names(gathering, {name: places[name] for name in ("groups", "grants")})
     return gathering
 

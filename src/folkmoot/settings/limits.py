@@ -30,3 +30,5 @@ MAX_ARGUMENT: Final = 32_768
 """Characters of one argument of a command."""
 MAX_TOOL_PATTERN: Final = 256
 """Characters of the name of a tool, or of a pattern for such names."""
+MAX_ASK_RULES: Final = 100
+"""Rules of `[asks]`."""

@@ -114,6 +114,26 @@ def tool_pattern(value: str) -> bool:
     )
 
 
+def capability(_: str) -> bool:
+    """Capabilities as in `[grants]`, which allow; patterns, or tables of them and a payload."""
+    # Each is compiled where the names of the backends are known.
+    return True
+
+
+def holder(value: str) -> bool:
+    """Handles and @GROUPs."""
+    from folkmoot.names.grammar import parse_handle
+
+    return parse_handle(value.removeprefix("@")) is not None
+
+
+def handle(value: str) -> bool:
+    """A handle; empty is nobody's."""
+    from folkmoot.names.grammar import parse_handle
+
+    return not value or parse_handle(value) is not None
+
+
 def namespace(value: str) -> bool:
     """A namespace: a lower-case letter, and 2 to 19 lower-case letters and digits behind it."""
     # The grammar takes a while to import, and most who look at settings write no namespace.
@@ -212,6 +232,9 @@ Issuer = Annotated[str, Meta(extra={"shape": issuer})]
 ScopeWord = Annotated[str, Meta(extra={"shape": scope_word})]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
+CapabilityText = Annotated[str | dict[str, Any], Meta(extra={"shape": capability})]
+Holder = Annotated[str, Meta(extra={"shape": holder})]
+OptionalHandle = Annotated[str, Meta(extra={"shape": handle})]
 
 
 WITH_PASSWORDS = frozenset({database_url, bus_url})

@@ -368,7 +368,7 @@ CREATE INDEX decisions_of_account ON decisions (account_id, at, id);
 CREATE INDEX decisions_in_room ON decisions (room_id, about) WHERE room_id IS NOT NULL;
 CREATE INDEX decisions_by_time ON decisions (at);
 
--- What programs asked people, and what those decided. `credential_id` is what a program came with,
+-- What programs and rules of the hub asked people, and what those decided. `credential_id` is what a program came with,
 -- also when that is gone. An ask whose time is over is open here, and ended for everyone who looks.
 CREATE TABLE asks (
     id TEXT NOT NULL PRIMARY KEY,
@@ -381,11 +381,16 @@ CREATE TABLE asks (
     why TEXT NOT NULL,
     at DOUBLE PRECISION NOT NULL,
     until DOUBLE PRECISION NOT NULL,
+    call TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    person BIGINT NOT NULL,
     state TEXT NOT NULL,
     decided_at DOUBLE PRECISION,
     presence TEXT,
     reason TEXT,
-    receipt TEXT
+    receipt TEXT,
+    run_until DOUBLE PRECISION,
+    result BLOB
 );
 
 CREATE INDEX asks_open_of_asker ON asks (asker_id, until) WHERE state = 'open';

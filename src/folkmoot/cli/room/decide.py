@@ -22,7 +22,7 @@ from folkmoot.cli.commands import (
 )
 from folkmoot.cli.credentials import HubOption, checked_handle, hub_at, hub_for, read_keyring
 from folkmoot.cli.limits import CALL_SECONDS, MAX_ASK_WAIT, MAX_ASK_WAIT_ONCE, MAX_ASKS
-from folkmoot.cli.options import argument, number, option
+from folkmoot.cli.options import argument, given_arguments, number, option
 from folkmoot.cli.output import moment, one_line, pretty
 from folkmoot.cli.room import options as opts
 from folkmoot.cli.room.calls import show_answer
@@ -379,15 +379,6 @@ def key_set_of(url: str | None) -> bytes:
 
     hub = hub_at(hub_for(read_keyring(), url))
     return bytes(hub.send(HubRequest("GET", "/.well-known/jwks.json", {}), CALL_SECONDS).body)
-
-
-def given_arguments(text: str | None) -> dict[str, Any]:
-    """The arguments of a call, as one types them."""
-    try:
-        given: dict[str, Any] = msgspec.json.decode(text or "{}", type=dict[str, Any])
-    except msgspec.DecodeError:
-        raise typer.BadParameter("--arguments must be a JSON object") from None
-    return given
 
 
 asks_app = group(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
+from folkmoot.accounts.model import principal_of
 from folkmoot.core import errors as e
+from folkmoot.core.kinds import parse
+from folkmoot.core.message import Request, members
 from folkmoot.gateway.access import (
     AccessOf,
     Explained,
@@ -19,6 +22,7 @@ from folkmoot.gateway.access import (
     access_to,
     explain,
 )
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.declare import OPERATED, Topic, delete, get, post, put
 from folkmoot.operations.limits import MAX_INVITE_DAYS, MAX_TOOLS_ACCEPTED
 from folkmoot.operations.operator.servers import check_known
@@ -186,6 +190,67 @@ async def set_access(
     if new:
         await granting.grant(account.handle, new, by=by)
     return AccessOf(handle=account.handle, servers=shares(services, account), answer=None)
+
+
+class JudgedCall(Struct, frozen=True, kw_only=True):
+    """What would become of a call."""
+
+    verdict: Annotated[
+        Literal["allow", "ask", "deny"],
+        "Whether it would be made, a person would be asked first, or it would be refused.",
+    ]
+    rule: Annotated[str, "The rule of `[asks]` that says so; empty if none does."]
+    to: Annotated[str, "Who would be asked; empty if nobody."]
+    person: Annotated[bool, "Whether only a person in a browser could decide."]
+    sentence: str
+
+
+@operator.reads(
+    "folkmoot/judge_call",
+    post(
+        PATH + "/judge-call",
+        "judgeCall",
+        "Tell what would become of a call",
+        example={"tool": "files:read", "arguments": {"path": "notes.txt"}},
+    ),
+    errors=(e.BackendUnknown, e.UnknownTool, e.UserNotFound),
+    needs=("ask_rules", "fleet", "rights"),
+    commands=("policy test",),
+)
+async def judge_call(
+    call: Call,
+    handle: Handle,
+    tool: Annotated[str, describe("A tool by its canonical name.", max_length=1024)],
+    *,
+    arguments: Annotated[dict[str, Any], "The arguments of the call."] | None = None,
+) -> JudgedCall:
+    """Tell what would become of someone's call of a tool: whether it is made, a person is asked
+    first, or it is refused, and by which rule. Nothing is called.
+    """
+    services = call.services
+    account = await find(services, handle)
+    answer = explained(services, account, tool)
+    kind, principal = parse(f"mcp.request.{TOOLS_CALL}:{tool}"), principal_of(account)
+    params = {"name": tool, "arguments": arguments or {}}
+    payload = members(Request(id=0, method=TOOLS_CALL, params=params))
+    if answer.may == "none" or not services.rights.of_principal(principal).allows(kind, payload):
+        return JudgedCall(verdict="deny", rule="", to="", person=False, sentence=answer.sentence)
+    rule = services.ask_rules().find(
+        principal, kind, lambda: payload, services.rights.names_of, counts=False
+    )
+    if rule is None:
+        sentence = f"The hub calls {tool}: no rule asks anyone before @{account.handle} does."
+        return JudgedCall(verdict="allow", rule="", to="", person=False, sentence=sentence)
+    to = (rule.to or account.handle) if rule.verdict == "ask" else ""
+    does = {"ask": f"asks @{to} before it calls", "allow": "calls", "deny": "does not call"}
+    beyond = f" beyond {rule.more_than} such calls in {rule.seconds} s" if rule.more_than else ""
+    return JudgedCall(
+        verdict=rule.verdict,
+        rule=rule.name,
+        to=to,
+        person=rule.verdict == "ask" and (rule.person or to == account.handle),
+        sentence=f"The hub {does[rule.verdict]} {tool}{beyond}, by the rule {rule.name}.",
+    )
 
 
 def shares(services: Services, account: Account) -> list[ServerShare]:

@@ -266,6 +266,7 @@ class BackendCalls:
             tell=asked.tell,
             progress=asked.token is not None,
             era=asked.era,
+            credential_id=asked.caller.credential_id,
         )
         request = Request(id=asked.request.id, method=asked.request.method, params=settled)
         response = await self._calls.ask(asked, request, extras)

@@ -29,7 +29,10 @@ export function AskedCall({ risk, call, onDecided }: {
     <Card title={title} label={`${whose} asks: ${title}`} risk={ended ? undefined : risk}>
       <dl class="facts">
         <Fact name="Asked by">{call.client ? `${whose} (${oneLine(call.client, 80)})` : whose}</Fact>
-        {call.why && <Fact name="Why, in its words">{oneLine(call.why, 2000)}</Fact>}
+        {call.rule && <Fact name="Asked by the rule">{call.rule}</Fact>}
+        {call.why && (
+          <Fact name={call.rule ? "Why, by the rule" : "Why, in its words"}>{oneLine(call.why, 2000)}</Fact>
+        )}
         <Fact name="Open until">
           <Moment at={Date.parse(call.expires_at) / 1000} left />
         </Fact>
@@ -37,18 +40,22 @@ export function AskedCall({ risk, call, onDecided }: {
       <Arguments value={call.arguments as Json} />
       {ended ? (
         <Notice tone="good">
-          <span role="status">{ended.state === "approved" ? "You approved it. The program is told." : "You rejected it."}</span>
+          <span role="status">{outcome(ended)}</span>
         </Notice>
       ) : (
-        may("decide") && <Decide call={call} own={own} onEnded={setEnded} onLate={onDecided} />
+        may("decide") && <Decide call={call} onEnded={setEnded} onLate={onDecided} />
       )}
     </Card>
   );
 }
 
-function Decide({ call, own, onEnded, onLate }: {
+function outcome(ended: hub.AskedCall): string {
+  if (ended.state === "rejected") return "You rejected it.";
+  return ended.rule ? "You approved it. The hub makes the call." : "You approved it. The program is told.";
+}
+
+function Decide({ call, onEnded, onLate }: {
   call: hub.AskedCall;
-  own: boolean;
   onEnded: (call: hub.AskedCall) => void;
   onLate: () => unknown;
 }) {
@@ -70,13 +77,13 @@ function Decide({ call, own, onEnded, onLate }: {
     }
     setBusy(false);
   };
-  const choose = (way: Verdict) => (own || way === "reject" ? setVerdict(way) : void other(way));
+  const choose = (way: Verdict) => (call.person || way === "reject" ? setVerdict(way) : void other(way));
   return (
     <div class="stack decide">
       {verdict === "reject" && (
         <Field label="Why not? The program reads it." value={reason} most={MOST_REASON} onInput={setReason} />
       )}
-      {verdict && own ? (
+      {verdict && call.person ? (
         <Confirming
           verb={verdict === "approve" ? "Approve" : "Reject"}
           danger={verdict === "reject"}
@@ -90,7 +97,7 @@ function Decide({ call, own, onEnded, onLate }: {
           {verdict !== "reject" && (
             <>
               <Button kind="primary" disabled={busy} onClick={() => choose("approve")}>
-                {own ? "Approve…" : "Approve"}
+                {call.person ? "Approve…" : "Approve"}
               </Button>
               <Button kind="danger" disabled={busy} onClick={() => choose("reject")}>
                 Reject…

@@ -36,8 +36,8 @@ const VERDICTS: Record<hub.Decision["decision"], string> = {
 export const verdict = (it: hub.Decision) => VERDICTS[it.decision] ?? it.decision;
 
 /** What came of a decision, in words, and whether that is well, ill, or not known yet. */
-export function outcome({ kind, decision, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
-  if (kind === "call") return { text: "The program was told", tone: "" };
+export function outcome({ kind, decision, by, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
+  if (kind === "call") return { text: by ? `@${by} was told` : "Told", tone: "" };
   if (decision === "approved") {
     if (came === "answered") return { text: "Done", tone: "good" };
     if (came === "failed") return { text: "It failed", tone: "bad" };

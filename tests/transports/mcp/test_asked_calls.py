@@ -1,0 +1,366 @@
+"""Calls before which a rule of the hub asks a person: what is shown is what is done, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from folkmoot.asks.rules import AskRules
+from folkmoot.settings.backends import AskRule, BackendSpec
+from tests.clocks import Later
+from tests.mcp_harness import Meeting, Person, both_eras, until
+from tests.nodes import nodes_of
+from tests.transports.mcp.gateway_support import Demo, fronted, text
+from tests.transports.rest.support import Asker, done, refused
+from tests.transports.rest.test_sessions import Browser
+
+ECHO = "mcp.request.tools/call:demo:echo"
+ASKS = "/v1/asks"
+EVERYONES = {"demo": BackendSpec(name="demo", namespace="demo", command=("x",), everyone=True)}
+
+
+def rule(name: str = "careful", what: Any = ECHO, **more: Any) -> AskRule:
+    return AskRule(name=name, what=(what,), **{"to": "bob", "wait_seconds": 0, **more})
+
+
+def ruled(there: Meeting, *rules: AskRule) -> None:
+    for node in nodes_of(there.hub):
+        node.behind.ask_rules = AskRules(node.clock, rules)
+
+
+class Table:
+    """A hub with one server, Ada whose calls are asked about, and Bob who decides."""
+
+    def __init__(self, there: Meeting, demo: Demo, ada: Person, bob: Person) -> None:
+        self.there, self.demo, self.ada = there, demo, ada
+        self.bob = Asker(there.port, bob.token, "bob")
+        self.rest = Asker(there.port, ada.token, "ada")
+
+    async def asked(self, tool: str = "demo_echo", **arguments: Any) -> str:
+        """Ada calls, and is told that Bob was asked; the id of the ask."""
+        told = await self.ada.call(tool, **arguments)
+        assert (told["status"], "@bob" in told["message"]) == ("asked", True)
+        assert not self.demo.asked
+        return str(told["ask_id"])
+
+    async def decide(self, id_: str, way: str = "approve", **body: Any) -> Any:
+        return await self.bob.ask("POST", f"{ASKS}/{id_}/{way}", body)
+
+    async def outcome(self, id_: str) -> Any:
+        return await self.ada.call("ask_result", ask=id_, wait=20)
+
+    def calls(self) -> list[Any]:
+        """What reached the server."""
+        return [each.params for each in self.demo.asked]
+
+
+async def plain(wanted: Any) -> Any:
+    return text(json.dumps(wanted.params["arguments"]))
+
+
+@asynccontextmanager
+async def table(folder: Any, era: str, *rules: AskRule, clock: Any = None, **tools: Any) -> Any:
+    demo = Demo(**{"echo": plain, **tools})
+    async with fronted(folder, era, demo, clock=clock) as there:
+        ada, bob = await there.people("ada", "bob")
+        ruled(there, *rules)
+        yield Table(there, demo, ada, bob)
+
+
+@both_eras
+async def test_a_call_is_asked_about_and_made_once_as_shown_when_approved(tmp_path, era):
+    async with table(tmp_path, era, rule(reason="Two pairs of eyes.")) as at:
+        id_ = await at.asked(text="hello")
+        (shown,) = (await at.bob.get(f"{ASKS}?kind=call"))["asks"]
+        call = shown["call"]
+        assert (call["tool"], call["arguments"], call["rule"]) == (
+            "demo:echo", {"text": "hello"}, "careful",
+        )  # fmt: skip
+        approved = done(await at.decide(id_), 200)
+        assert approved["state"] in {"running", "done"}
+        assert approved["result"] is None
+        found = await at.outcome(id_)
+        assert found["state"] == "done"
+        assert json.loads(found["result"]["content"][0]["text"]) == {"text": "hello"}
+        assert at.calls() == [{"name": "echo", "arguments": {"text": "hello"}}]
+        again = refused(await at.decide(id_), 409, "ask_closed")
+        assert again["state"] == "done"
+        assert len(at.calls()) == 1
+
+
+@both_eras
+async def test_within_its_patience_the_call_just_answers(tmp_path, era):
+    async with table(tmp_path, era, rule(wait_seconds=30)) as at:
+        calling = asyncio.ensure_future(at.ada.result("demo_echo", {"text": "hello"}))
+        (id_,) = await open_asks(at)
+        done(await at.decide(id_), 200)
+        assert await calling == ({"text": "hello"}, False)
+
+
+async def test_a_call_whose_patience_is_over_says_that_it_was_asked(tmp_path):
+    async with table(tmp_path, "stateless", rule(wait_seconds=0.2)) as at:
+        await at.asked()
+
+
+async def open_asks(at: Table, count: int = 1) -> list[str]:
+    found: list[str] = []
+
+    async def look() -> bool:
+        listed = (await at.bob.get(f"{ASKS}?kind=call"))["asks"]
+        found[:] = [each["call"]["id"] for each in listed]
+        return len(found) == count
+
+    await until(look)
+    return found
+
+
+async def test_progress_says_who_was_asked(tmp_path):
+    told: list[str] = []
+
+    async def hear(_: float, __: float | None, message: str | None) -> None:
+        told.append(str(message))
+
+    async with table(tmp_path, "handshake", rule(wait_seconds=30)) as at:
+        calling = asyncio.ensure_future(
+            at.ada.client.call_tool("demo_echo", {}, progress_callback=hear)
+        )
+        (id_,) = await open_asks(at)
+        done(await at.decide(id_), 200)
+        await calling
+    assert told == ["@bob was asked whether demo:echo can be called."]
+
+
+async def test_a_model_reads_why_its_call_was_rejected_and_nothing_was_called(tmp_path):
+    async with table(tmp_path, "stateless", rule(wait_seconds=30)) as at:
+        calling = asyncio.ensure_future(at.ada.refused("demo_echo", text="x"))
+        (id_,) = await open_asks(at)
+        done(await at.decide(id_, "reject", reason="Not on Fridays."), 200)
+        assert await calling == "@bob rejected this call: Not on Fridays."
+        assert at.calls() == []
+
+
+async def test_a_call_that_its_client_gives_up_is_asked_about_no_more(tmp_path):
+    async with table(tmp_path, "stateless", rule(wait_seconds=30)) as at:
+        calling = asyncio.ensure_future(at.ada.client.call_tool("demo_echo", {}))
+        (id_,) = await open_asks(at)
+        calling.cancel()
+        await open_asks(at, 0)
+        assert refused(await at.decide(id_), 409, "ask_closed")["state"] == "withdrawn"
+
+
+async def test_equal_calls_wait_for_one_ask_and_are_made_once(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        first, second = await at.asked(text="x"), await at.asked(text="x")
+        assert (first == second, await at.asked(text="y") == first) == (True, False)
+        done(await at.decide(first), 200)
+        assert (await at.outcome(first))["state"] == "done"
+        assert len(at.calls()) == 1
+
+
+async def test_what_nobody_decides_in_time_expires(tmp_path):
+    clock = Later()
+    async with table(tmp_path, "stateless", rule(expires_seconds=60), clock=clock) as at:
+        id_ = await at.asked()
+        clock.ahead += 61
+        assert (await at.outcome(id_))["state"] == "expired"
+        assert refused(await at.decide(id_), 409, "ask_closed")["state"] == "expired"
+
+
+async def test_wrong_arguments_are_refused_and_nobody_is_asked(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        assert "do not match" in await at.ada.refused("demo_echo", text=7)
+        assert await open_asks(at, 0) == []
+
+
+async def test_arguments_nobody_could_look_through_are_refused(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        assert "64 KiB" in await at.ada.refused("demo_echo", text="x" * 70_000)
+
+
+async def test_the_first_rule_that_fits_counts(tmp_path):
+    def with_text(text: str) -> Any:
+        return {"kind": ECHO, "payload": {"params": {"arguments": {"text": text}}}}
+
+    rules = (
+        rule("quiet", with_text("quiet"), verdict="allow"),
+        rule("never", with_text("never"), verdict="deny"),
+        rule("rest"),
+    )
+    async with table(tmp_path, "stateless", *rules) as at:
+        assert await at.ada.call("demo_echo", text="quiet") == {"text": "quiet"}
+        at.demo.asked.clear()
+        told = await at.ada.refused("demo_echo", text="never")
+        assert told == "demo:echo is denied by a rule of the hub."
+        await at.asked(text="loud")
+
+
+async def test_rules_are_for_some_accounts_and_some_kinds_of_callers(tmp_path):
+    rules = (rule(who=("ada",)), rule("bots", callers="agents"))
+    async with table(tmp_path, "stateless", *rules) as at:
+        await at.asked()
+        carol = await at.there.person("carol")
+        assert await carol.call("demo_echo", text="x") == {"text": "x"}
+        at.demo.asked.clear()
+        robot = await at.there.person("robot", account_type="agent")
+        assert (await robot.call("demo_echo"))["status"] == "asked"
+
+
+async def test_who_renames_their_account_does_not_get_around_a_rule(tmp_path):
+    named = rule(who=("ada",))
+    async with table(tmp_path, "stateless", named) as at:
+        for node in nodes_of(at.there.hub):
+            spec = node.behind._spec
+            wanted = msgspec.structs.replace(spec, backends=EVERYONES, asks=(named,))
+            await node.behind.rights.configure(wanted)
+        await at.ada.call("msg_change_handle", new_handle="eve")
+        await at.asked()
+
+
+async def test_only_calls_beyond_an_amount_are_asked_about(tmp_path):
+    async with table(tmp_path, "stateless", rule(more_than=2, seconds=3600)) as at:
+        for _ in range(2):
+            await at.ada.call("demo_echo", text="x")
+        at.demo.asked.clear()
+        await at.asked(text="x")
+
+
+async def test_a_changed_tool_is_not_what_was_approved(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked()
+        for node in nodes_of(at.there.hub):
+            listed = at.demo.inventory()
+            other = tuple({**tool, "description": "Deletes everything."} for tool in listed.tools)
+            await node.behind.gateway.arrived("demo", msgspec.structs.replace(listed, tools=other))
+        refused(await at.decide(id_), 409, "ask_outdated")
+        assert at.calls() == []
+
+
+async def test_after_the_rules_change_it_has_to_be_asked_again(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked()
+        ruled(at.there, rule(reason="Another one."))
+        told = refused(await at.decide(id_), 409, "ask_outdated")
+        assert told["message"] == "The hub's rules have changed since. It has to be asked again."
+        assert at.calls() == []
+
+
+async def test_a_right_that_was_taken_away_meanwhile_is_asked_for_again(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked()
+        for node in nodes_of(at.there.hub):
+            denied = {"ada": ("!mcp.request.tools/call:demo:*",)}
+            spec = node.behind._spec
+            wanted = msgspec.structs.replace(spec, backends=EVERYONES, grants=denied)
+            await node.behind.rights.configure(wanted)
+        refused(await at.decide(id_), 409, "ask_outdated")
+        assert at.calls() == []
+
+
+async def test_a_token_that_was_revoked_has_nothing_done(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        made = await at.rest.did("POST", "/v1/me/credentials", {"label": "laptop"})
+        laptop = await at.there.returning(made["token"])
+        told = await laptop.call("demo_echo")
+        await at.rest.did("DELETE", f"/v1/me/credentials/{made['id']}")
+        refused(await at.decide(told["ask_id"]), 409, "ask_outdated")
+        assert at.calls() == []
+
+
+async def test_what_ones_own_assistant_asks_no_program_of_ones_own_approves(tmp_path):
+    async with table(tmp_path, "stateless", rule(to="")) as at:
+        told = await at.ada.call("demo_echo")
+        path = f"{ASKS}/{told['ask_id']}/approve"
+        refused(await at.rest.ask("POST", path, {}), 403, "person_needed")
+        refused(await at.bob.ask("POST", path, {}), 404, "ask_unknown")
+        assert at.calls() == []
+
+
+async def test_where_a_rule_wants_a_person_no_program_of_the_decider_decides(tmp_path):
+    async with table(tmp_path, "stateless", rule(person=True)) as at:
+        id_ = await at.asked()
+        refused(await at.decide(id_), 403, "person_needed")
+        page = await Browser(at.there.port).sign_in(at.bob.token)
+        done(
+            await page.ask("POST", f"{ASKS}/{id_}/approve", {}, folkmoot_confirm=at.bob.token), 200
+        )
+        assert (await at.outcome(id_))["state"] == "done"
+
+
+async def test_the_answer_of_a_tool_is_for_who_asked_alone(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="secret")
+        done(await at.decide(id_), 200)
+        assert (await at.outcome(id_))["result"] is not None
+        assert (await at.bob.get(f"{ASKS}/{id_}"))["result"] is None
+
+
+async def test_an_answer_that_did_not_come_in_time_is_never_asked_for_again(tmp_path):
+    clock, begun, hold = Later(), asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Any) -> Any:
+        begun.set()
+        await hold.wait()
+        return text("late")
+
+    slowly = rule(what="mcp.request.tools/call:demo:slow")
+    async with table(tmp_path, "stateless", slowly, clock=clock, slow=slow) as at:
+        told = await at.ada.call("demo_slow")
+        done(await at.decide(told["ask_id"]), 200)
+        await begun.wait()
+        clock.ahead += 600
+        assert (await at.outcome(told["ask_id"]))["state"] == "unknown"
+        hold.set()
+        refused(await at.decide(told["ask_id"]), 409, "ask_closed")
+        assert (await at.outcome(told["ask_id"]))["state"] == "unknown"
+        assert len(at.calls()) == 1
+
+
+async def test_a_server_that_fails_is_told_of_as_always(tmp_path):
+    async def broken(_: Any) -> Any:
+        return {"nothing": "valid"}
+
+    fails = rule(what="mcp.request.tools/call:demo:broken")
+    async with table(tmp_path, "stateless", fails, broken=broken) as at:
+        told = await at.ada.call("demo_broken")
+        done(await at.decide(told["ask_id"]), 200)
+        found = await at.outcome(told["ask_id"])
+        assert (found["state"], found["result"]["isError"]) == ("done", True)
+        assert "It may have done what was asked" in found["result"]["content"][0]["text"]
+
+
+async def test_a_tool_with_a_promised_structure_is_answered_as_clients_take_it(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        for node in nodes_of(at.there.hub):
+            listed = at.demo.inventory()
+            schema = {"type": "object", "properties": {"echoed": {"type": "boolean"}}}
+            tools = tuple({**tool, "outputSchema": schema} for tool in listed.tools)
+            await node.behind.gateway.arrived("demo", msgspec.structs.replace(listed, tools=tools))
+            await node.behind.gateway.accept("demo")
+        told, is_error = await at.ada.result("demo_echo", {})
+        assert (told["status"], is_error) == ("asked", True)
+
+
+async def test_in_a_room_such_a_call_is_refused(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        await at.ada.call("room_create", name="lab", backends=["demo"])
+        told = await at.ada.call(
+            "room_call", room="lab", to="demo", tool="demo:echo", arguments={}, wait=20
+        )
+        assert "in a room it can't wait for that" in told["result"]["content"][0]["text"]
+        assert at.calls() == []
+
+
+async def test_who_is_to_be_asked_has_to_be_there(tmp_path):
+    async with table(tmp_path, "stateless", rule(to="nobody")) as at:
+        assert await at.ada.refused("demo_echo") == "There is no account @nobody to ask."
+
+
+async def test_ten_thousand_asks_of_one_account_are_a_hundred(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        for number in range(100):
+            await at.asked(text=str(number))
+        assert "100 open asks already" in await at.ada.refused("demo_echo", text="one more")
