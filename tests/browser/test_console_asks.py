@@ -28,10 +28,9 @@ rules = "{folder}/rules.toml"
 [backends.tasks]
 command = ["{python}", "{server}", "{folder}/tools.json", "{version}"]
 everyone = true
-
-[asks.adding]
+"""
+ASKED = """[asks.adding]
 what = ["tasks:add"]
-who = ["bob"]
 to = "ada"
 wait_seconds = 0
 reason = "Two pairs of eyes."
@@ -314,6 +313,9 @@ def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
 
 
 def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
+    with (moot.folder / "config.toml").open("a") as settings:
+        settings.write(ASKED)
+    moot.here.ask("folkmoot/reload")
     asked = moot.bob.call("tasks:add", title="Paint the fence")
     page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
     shown = card(page, "Call the tool tasks:add")
@@ -323,4 +325,5 @@ def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
     shown.get_by_role("button", name="Approve").click()
     expect(shown.get_by_text("You approved it. The hub makes the call.")).to_be_visible()
     told = moot.bob.call("ask/result", ask=asked["ask_id"], wait=20)
-    assert (told["state"], told["result"]["isError"]) == ("done", False)
+    assert told["state"] == "done"
+    assert not told["result"].get("isError")

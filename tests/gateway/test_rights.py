@@ -22,6 +22,7 @@ from folkmoot.gateway.configured_rights import DEFAULTS
 from folkmoot.gateway.rights import NOBODY
 from folkmoot.pipeline import Pipeline
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role
+from folkmoot.settings.backends import AskRule
 from tests.accounts.support import DAY
 from tests.gateway.rights_support import (
     CALL,
@@ -153,6 +154,7 @@ async def test_settings_that_nobody_can_go_by_change_nothing(hub):
         "grants.gina: At most 4,096": {"grants": {"gina": many}},
         "nobody can be @files": {"grants": {"files": (READ_FILES,)}},
         "nobody can be @system": {"groups": {"ops": ("system",)}},
+        "asks: nobody can be @ask": {"asks": (AskRule(name="a", what=(READ_FILES,), to="ask"),)},
     }
     gina = await hub.invited("gina")
     for sentence, tables in bad.items():
@@ -160,6 +162,13 @@ async def test_settings_that_nobody_can_go_by_change_nothing(hub):
             await hub.rights.configure(spec(FILES, **tables))
     assert hub.may(gina, f"{CALL}:files:read_file") == [True]
     assert hub.accounts.reserved.awaited == {"gina"}
+
+
+async def test_no_stranger_becomes_who_a_rule_asks(hub):
+    await hub.rights.configure(spec(asks=(AskRule(name="a", what=(READ_FILES,), to="gina"),)))
+    with pytest.raises(e.InviteRequired):
+        await hub.accounts.register("gina")
+    assert (await hub.invited("gina")).handle == "gina"
 
 
 @pytest.mark.settings(given=GINAS)

@@ -156,7 +156,7 @@ def show_reloaded(done: Reloaded) -> None:
         if names:
             say(f"{what}: {', '.join(names)}.")
     if done.rights:
-        say("Groups or grants changed.")
+        say("Groups, grants or rules of asks changed.")
     if not (done.added or done.removed or done.changed or done.rights):
         say("Already loaded: nothing has changed since the settings were last read.")
     for note in done.notes:

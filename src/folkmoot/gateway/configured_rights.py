@@ -129,8 +129,9 @@ class ConfiguredRights:
         for group, members in self.groups.items():
             for handle in members:
                 self._groups_of[handle] = (*self.groups_of(handle), group)
-        ruled = (who for rule in spec.asks for who in rule.who if not who.startswith(GROUP))
-        self.named = frozenset(self._own.keys() | self._groups_of.keys()).union(ruled)
+        told = {name for rule in spec.asks for name in (rule.to, *rule.who)} - {""}
+        ruled = {name for name in told if not name.startswith(GROUP)}
+        self.named = frozenset(self._own.keys() | self._groups_of.keys() | ruled)
         refuse([*self._impossible(), *self._too_many()])
 
     @property
@@ -164,8 +165,10 @@ class ConfiguredRights:
         return [self._own.get(handle, NOTHING), *shared]
 
     def _impossible(self) -> Iterator[str]:
+        given = self._own.keys() | self._groups_of.keys()
         for handle in sorted(self.named & (RESERVED_NAMES | self.namespaces)):
-            yield f"grants.{handle}: nobody can be @{handle}; the name is reserved or a backend's."
+            where = f"grants.{handle}" if handle in given else "asks"
+            yield f"{where}: nobody can be @{handle}; the name is reserved or a backend's."
 
     def _too_many(self) -> Iterator[str]:
         for handle in sorted(self.named):

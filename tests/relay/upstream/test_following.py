@@ -96,6 +96,25 @@ async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(fi
     assert second.startswith(f"{file}:3: backends.two.url must be an http:// or https:// URL")
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        '[grants]\ngina = ["one:*"]\n',
+        '[groups]\nops = ["gina"]\n',
+        '[asks.all]\nwhat = ["one:*"]\nto = "gina"\n',
+    ],
+)
+async def test_who_may_what_and_who_is_asked_count_at_once(file, more):
+    async with following(file) as (made, applied):
+        write(file, ONE + more)
+        assert await applied.next() == ["one"]
+        before = applied.specs[-1]
+        write(file, ONE)
+        await applied.next()
+        assert applied.specs[-1] != before
+        assert not (await made.reload()).rights
+
+
 async def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
     tmp_path, caplog
 ):

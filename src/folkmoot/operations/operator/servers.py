@@ -109,7 +109,7 @@ class Reloaded(Struct, frozen=True):
     removed: list[str]
     changed: list[str]
     rights: bool
-    """Whether groups or grants changed."""
+    """Whether groups, grants or rules of asks changed."""
     restart: list[str]
     """Other settings that changed, which count from the next start on."""
     notes: list[str]

@@ -85,7 +85,7 @@ class ReloadReport(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     rights: bool = False
-    """Whether groups or grants changed."""
+    """Whether groups, grants or rules of asks changed."""
     followed: tuple[str, ...] = ()
     """Other settings that changed and count from now on."""
     restart: tuple[str, ...] = ()

@@ -172,8 +172,10 @@ def compared(before: Loaded, now: Loaded, running: Settings) -> ReloadReport:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
-        rights=(before.gateway.groups, before.gateway.grants)
-        != (now.gateway.groups, now.gateway.grants),
+        rights=any(
+            getattr(before.gateway, name) != getattr(now.gateway, name)
+            for name in ("groups", "grants", "asks")
+        ),
         followed=tuple(path for path in different(before.settings, now.settings) if path in LIVE),
         restart=tuple(path for path in different(running, now.settings) if path not in LIVE),
         notes=tuple(note for note in now.notes if note not in before.notes),
