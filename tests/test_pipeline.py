@@ -183,6 +183,7 @@ def sources() -> dict[str, str]:
             r"(?<!class )\bPipeline(\.to)?\(",
             [
                 "composition.py",
+                "relay/asked_calls.py",
                 "relay/room_backends.py",
                 "relay/steps.py",
                 "transports/operations.py",

@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 88_724
+MOST_TESTS = 88_729
 
 
 def code_lines(text: str) -> int:

@@ -14,6 +14,7 @@ publishes what is committed. Where a step is empty, the value given for it says 
     a REST call, a WebSocket     rules            the hub's rights       what rooms offer
     a message in a room          rules            none here: see below   the room
     its request to a backend     none: seen       the hub's rights       the backend
+    an approved call             none: seen       the hub's rights       the backend
     a message through a proxy    rules, tape      none: no accounts      the other end
 
 Two services ask policy themselves, because only they know what is to be judged. A message at `/mcp`

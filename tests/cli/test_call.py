@@ -184,8 +184,8 @@ def test_a_name_that_is_wider_than_the_terminal_is_not_cut(cli):
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(era, monkeypatch):
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.05)
-    slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
-    async with calling(sys.executable, "-IS", "-c", slow, era, seconds=0.2) as client:
+    slow = f"import time; time.sleep(2); exec(open({PATH!r}).read())"
+    async with calling(sys.executable, "-IS", "-c", slow, era, seconds=1) as client:
         assert client.era.value == era
 
 

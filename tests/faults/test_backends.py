@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from folkmoot.relay.upstream import links
+from folkmoot.relay.upstream import backend, links
 from tests.faults.backends import is_there, operator, trouble
 from tests.harness import ask
 from tests.mcp_harness import until
@@ -30,7 +30,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @both_kinds
-async def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(era, tmp_path):
+async def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(
+    era, tmp_path, monkeypatch
+):
+    # A machine with much to do takes its time to start a process.
+    monkeypatch.setattr(backend, "WAIT_SECONDS", 60)
     async with trouble(tmp_path, era) as at:
         process = await at.echo()
         waiting = asyncio.ensure_future(at.refused("hang"))

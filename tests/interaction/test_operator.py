@@ -33,6 +33,7 @@ UNLIKELY = frozenset(
     (
         *("held/show", "folkmoot/settings", "folkmoot/groups", "folkmoot/tapes", "folkmoot/tape"),
         *("folkmoot/server", "folkmoot/server_history", "folkmoot/server_access"),
+        "folkmoot/judge_call",
     )
 )
 # What someone may send who wants to be taken for the operator.

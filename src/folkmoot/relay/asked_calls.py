@@ -72,6 +72,7 @@ class AskedCalls(Entity):
     _background: BackgroundTasks | None = None
 
     def __post_init__(self) -> None:
+        # The interceptors saw the call when it was asked about.
         self._pipeline = Pipeline.to(self.service)
         self.asks.runner = self
 
