@@ -231,6 +231,13 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "before they approve it.",
     },
     "ask/result": ASKED,
+    "ask/decide": {
+        **ASKED,
+        "state": "rejected",
+        "decided_at": "2024-03-26T00:31:00Z",
+        "reason": "Not before Monday.",
+        "receipt": "eyJhbGciOiJFZERTQSJ9…",
+    },
     "ask/withdraw": {**ASKED, "state": "withdrawn", "decided_at": "2024-03-26T00:31:00Z"},
 }
 

@@ -103,6 +103,10 @@ async def test_every_tool_answers_as_its_example_does(tmp_path):
         )
         ask = {"ask": asked["ask_id"]}
         given |= {name: await bob.call(name, **ask) for name in ("ask/result", "ask/withdraw")}
+        asked = await bob.call("ask/create", tool="shell", to="alice")
+        given["ask/decide"] = await alice.call(
+            "ask/decide", ask=asked["ask_id"], verdict="reject", reason="Not before Monday."
+        )
         given |= {name: await alice.call(name, **rest[name]) for name in rest}
     assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
     assert {name: shape(answer) for name, answer in given.items()} == {

@@ -225,7 +225,8 @@ async def check_person(call: Call, operation: str, asked_with: str) -> None:
     given, caller = call.arguments, call.caller
     came_with = await call.services.accounts.authentication.by_id(caller.credential_id)
     if came_with is None or came_with.credential.kind != "browser":
-        raise e.PersonNeeded
+        where = f"{call.services.url}/decisions"
+        raise e.PersonNeeded(f"This is for you yourself: decide it at {where}, in your browser.")
     if not is_secure(caller.base_url):
         raise e.CapabilityDenied(INSECURE)
     if not await is_present(call, operation, given.ticket, given.passkey):
@@ -255,9 +256,9 @@ async def check_person(call: Call, operation: str, asked_with: str) -> None:
         answer="The ask.",
     ),
     present=check_decider,
+    others_words=("why", "arguments"),
     errors=(e.AskUnknown, e.AskClosed, e.AskNotYours, e.AskOutdated, e.PersonNeeded),
     audit=AuditSpec("ask.decided", "ask"),
-    tool=Absent("It is for a person; an assistant shows what waits, and where to decide."),
     commands=("asks approve", "asks reject"),
 )
 async def decide(
@@ -269,7 +270,10 @@ async def decide(
         str, describe("What the program is to know about it.", max_length=MAX_REASON)
     ] = "",
 ) -> AskedCall:
-    """Decide what a program asks you. Whoever comes first has decided."""
+    """Approve or reject what a program or a rule asks your user, exactly as they told you to, once
+    they have seen the tool and its arguments. Whoever comes first has decided. What your user's own
+    programs ask, and what needs them in person, they decide in a browser: the refusal has the link.
+    """
     given = call.arguments
     presence = "passkey" if given.ticket else "token" if given.token else None
     ended = await call.services.asks.end(

@@ -227,6 +227,17 @@ class Operation(Struct, frozen=True, kw_only=True):
         return schema_of(self.takes)
 
     @property
+    def tool_schema(self) -> Schema:
+        """The same for its tool: what only a browser sends in headers, no model has."""
+        routes = () if isinstance(self.routes, Absent) else self.routes
+        sent = {name for route in routes for name in route.headers.values()}
+        schema = self.schema
+        if not sent:
+            return schema
+        taken = {name: it for name, it in schema["properties"].items() if name not in sent}
+        return {**schema, "properties": taken}
+
+    @property
     def hints(self) -> dict[str, bool]:
         """What MCP calls annotations: how careful a client should be with the tool."""
         return {**HINTS[self.effect], "openWorldHint": self.reaches_others or self.has_others_words}

@@ -109,6 +109,7 @@ class ToolCatalogue:
 
     def listed(self, tool: Operation, style: NameStyle) -> dict[str, Any]:
         """One tool as `tools/list` shows it."""
+        schema = tool.tool_schema
         meta: dict[str, Any] = {NAME_KEY: tool.name}
         if tool.app_only:
             meta["ui"] = {"visibility": ["app"]}
@@ -118,7 +119,7 @@ class ToolCatalogue:
             "name": self.names.spell(tool.name, style),
             "title": tool.name,
             "description": tool.listed_description,
-            "inputSchema": without_combinators(tool.schema) if style == "safe" else tool.schema,
+            "inputSchema": without_combinators(schema) if style == "safe" else schema,
             "annotations": tool.hints,
             "_meta": meta,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from folkmoot.accounts.queries import by_handle
 from folkmoot.asks.rules import AskRules
 from folkmoot.audit import log_kept
 from folkmoot.core import errors as e
@@ -21,6 +23,7 @@ from folkmoot.gateway.requests import Inputs
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
+from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.operations.table import NEEDS
 from folkmoot.relay.asked_calls import AskedCalls
 from folkmoot.relay.upstream.consents import Consents
@@ -33,7 +36,7 @@ from folkmoot.taskgroups import background_tasks
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.asks.service import Asks
-    from folkmoot.core.ports import Clock, Store
+    from folkmoot.core.ports import Clock, Store, Tx
     from folkmoot.gateway.listing import HubDefinitions
     from folkmoot.gateway.model import What
     from folkmoot.settings import Loaded, Settings
@@ -42,6 +45,15 @@ if TYPE_CHECKING:
 AUDIT: Final = "audit"
 INPUTS: Final = "inputs"
 """The purposes of two keys of the vault."""
+
+
+logger = logging.getLogger("folkmoot.gateway")
+
+NOBODY_TO_ASK: Final = (
+    "the rule asks.%s asks @%s, who has no account: its calls are refused until they register with "
+    "an invite (folkmoot invite --for %s)"
+)
+OF_THE_HUB: Final = "@%s is an account, and the name is the hub's: have them choose another handle"
 
 
 class HubGateway:
@@ -169,6 +181,23 @@ class HubGateway:
             raise e.SettingsError("\n".join(problems), problems=problems)
         await self.rights.configure(spec)
         self.ask_rules = AskRules(self._clock, spec.asks)
+        await self._warn(spec)
+
+    async def _warn(self, spec: GatewaySpec) -> None:
+        """Log which of those whom rules ask have no account, and who has a name of the hub's."""
+        rules = {rule.to: rule.name for rule in spec.asks if rule.to}
+        now = int(self._clock.now())
+
+        async def query(tx: Tx) -> tuple[list[str], list[str]]:
+            asked = [who for who in sorted(rules) if await by_handle(tx, who, now) is None]
+            named = [name for name in sorted(RESERVED_NAMES) if await by_handle(tx, name, now)]
+            return asked, named
+
+        asked, named = await self.rights.store.read(query)
+        for who in asked:
+            logger.warning(NOBODY_TO_ASK, rules[who], who, who)
+        for name in named:
+            logger.warning(OF_THE_HUB, name)
 
 
 def secret_files(settings: Settings, spec: GatewaySpec) -> tuple[str, ...]:

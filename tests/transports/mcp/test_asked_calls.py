@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from folkmoot.asks.rules import AskRules
+from folkmoot.core import errors as e
+from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import AskRule, BackendSpec
 from tests.clocks import Later
 from tests.mcp_harness import Meeting, Person, both_eras, until
@@ -90,6 +92,38 @@ async def test_a_call_is_asked_about_and_made_once_as_shown_when_approved(tmp_pa
         again = refused(await at.decide(id_), 409, "ask_closed")
         assert again["state"] == "done"
         assert len(at.calls()) == 1
+
+
+@both_eras
+async def test_of_two_assistants_one_asks_and_the_other_decides(tmp_path, era):
+    async with table(tmp_path, era, rule()) as at:
+        theirs = await at.there.returning(at.bob.token)
+        first, second = await at.asked(text="one"), await at.asked(text="two")
+        seen = (await theirs.call("folkmoot_asks", kind="call"))["asks"]
+        assert [each["call"]["arguments"] for each in seen] == [{"text": "one"}, {"text": "two"}]
+        told = await theirs.call("ask_decide", ask=first, verdict="approve", reason="Go on.")
+        assert told["state"] in {"running", "done"}
+        await theirs.call("ask_decide", ask=second, verdict="reject", reason="Once is enough.")
+        assert (await at.outcome(first))["state"] == "done"
+        rejected = await at.outcome(second)
+        assert (rejected["state"], rejected["reason"]) == ("rejected", "Once is enough.")
+        assert at.calls() == [{"name": "echo", "arguments": {"text": "one"}}]
+        told, is_error = await at.ada.result("ask_decide", {"ask": first, "verdict": "approve"})
+        assert (told["error"], is_error) == (e.AskNotYours().message, True)
+
+
+@both_eras
+async def test_where_a_person_is_needed_an_assistant_is_given_the_link_for_them(tmp_path, era):
+    async with table(tmp_path, era, rule(person=True)) as at:
+        theirs = await at.there.returning(at.bob.token)
+        id_ = await at.asked(text="one")
+        told, is_error = await theirs.result("ask_decide", {"ask": id_, "verdict": "approve"})
+        assert is_error
+        assert f"{at.there.hub.base_url}/decisions" in told["error"]
+        listed = await theirs.client.list_tools()
+        (tool,) = (each for each in listed.tools if each.name == "ask_decide")
+        assert list(tool.input_schema["properties"]) == ["ask", "verdict", "reason"]
+        assert at.calls() == []
 
 
 @both_eras
@@ -364,3 +398,17 @@ async def test_ten_thousand_asks_of_one_account_are_a_hundred(tmp_path):
         for number in range(100):
             await at.asked(text=str(number))
         assert "100 open asks already" in await at.ada.refused("demo_echo", text="one more")
+
+
+async def test_at_the_start_the_log_says_whom_a_rule_asks_who_is_not_there(tmp_path, caplog):
+    async with table(tmp_path, "stateless") as at:
+        behind = at.there.hub.behind
+        rules = (rule(), rule("other", to="nobody"))
+        await behind.apply(GatewaySpec(backends=EVERYONES, asks=rules))
+        (warned,) = [each for each in caplog.messages if "who has no account" in each]
+        assert warned.startswith("the rule asks.other asks @nobody, ")
+        await at.there.hub.store.write(
+            lambda tx: tx.execute("UPDATE handles SET handle = 'ask' WHERE handle = 'ada'")
+        )
+        await behind.apply(GatewaySpec(backends=EVERYONES))
+        assert "@ask is an account, and the name is the hub's" in caplog.text
