@@ -1,4 +1,5 @@
-"""What a list costs for each byte of it, and that neither tools, backends nor grants add to a call.
+"""What a list costs for each byte of it, and that neither tools, backends, grants nor asks add to a
+call.
 
 Ten backends stand behind each hub, with one tool each or with a hundred.
 """
@@ -26,10 +27,21 @@ BACKENDS = 10
 FEW, MANY = 10, 1_000
 MORE_BACKENDS = 60
 MOST_GROWTH = 1.1
+MOST_OF_ASKS = 1.05
 MOST_OF_FLOOR = 2.5
 MOST_BYTES = 1024 * 1024
 SETTLE_SECONDS = 1.0
 CALL = f"mcp.request.tools/call:{NAMESPACE}:"
+OPEN_ASKS = 100_000
+RULE = """
+[asks.rule{}]
+what = [{{ kind = "{}", payload = {{ text = "no{}" }} }}]
+to = "bob"
+"""
+ASK_RULES = "".join(
+    RULE.format(n, CALL + ("echo" if n < 3 else f"other{n}"), n) for n in range(100)
+)
+"""Rules about other tools, and some about other arguments of this one."""
 LISTED = "  {:<34} {:>10} {:>12} {:>10}  {}"
 LIST = Words(tool="")
 
@@ -114,6 +126,20 @@ class Flat:
             front = self._places.hub({NAMESPACE: Behind(url)}, held, everyone=False)
             few, many = ((front.running, front.words(who)) for who in held)
             self._compare(f"{name}, 1 and {MANY:,}", few, many)
+        self._asks()
+
+    def _asks(self) -> None:
+        """The same of a call that rules of asks allow, and while many asks are open."""
+        behind = {NAMESPACE: Behind(f"http://127.0.0.1:{self._places.server().port}/mcp")}
+        plain = self._places.hub(behind)
+        ruled = self._places.hub(behind, rules=ASK_RULES)
+        full = self._places.hub(behind, rules=ASK_RULES, asks=OPEN_ASKS)
+        first = plain.running, plain.words()
+        for name, front in (
+            ("without and with rules of asks", ruled),
+            (f"and with {OPEN_ASKS:,} open asks", full),
+        ):
+            self._compare(name, first, (front.running, front.words()), MOST_OF_ASKS)
 
     def memory(self) -> None:
         """Print what a backend takes that nobody calls."""
@@ -139,11 +165,17 @@ class Flat:
 
         return rounds_of({name: partial(measure, name) for name in callers}, self._size)
 
-    def _compare(self, name: str, few: tuple[Running, Words], many: tuple[Running, Words]) -> None:
+    def _compare(
+        self,
+        name: str,
+        few: tuple[Running, Words],
+        many: tuple[Running, Words],
+        most: float = MOST_GROWTH,
+    ) -> None:
         rounds = self._rounds({"few": self._caller(*few), "many": self._caller(*many)})
         ratio = median(r["many"].cpu / r["few"].cpu for r in rounds)
         costs = " → ".join(micro(median(r[key].cpu for r in rounds)) for key in ("few", "many"))
-        met = goal(f"≤ {MOST_GROWTH:g} ×", met=ratio <= MOST_GROWTH)
+        met = goal(f"≤ {most:g} ×", met=ratio <= most)
         print(f"  {name:<34} {costs:<20} {ratio:.2f} ×  {met}", flush=True)
 
 

@@ -7,8 +7,10 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 import msgspec
 
@@ -17,13 +19,17 @@ from benchmarks.mail_servers import hub
 from benchmarks.proxy_load import Caller, Words, connected
 from benchmarks.proxy_places import PAUSE_SECONDS, PLACE, START_SECONDS, Places
 from folkmoot.app import Hub
+from folkmoot.asks.machine import StoredAsk
+from folkmoot.rows import insert
 from folkmoot.settings import Settings
 
 if TYPE_CHECKING:
     from benchmarks.mail_servers import Running
     from benchmarks.proxy_places import Cores
+    from folkmoot.core.ports import Tx
 
 CALLER = "ada"
+CHUNK = 1_000
 NAMESPACE = "peer"
 
 
@@ -65,14 +71,16 @@ class GatewayPlaces(Places):
         grants: Mapping[str, Iterable[str]] | None = None,
         *,
         everyone: bool = True,
+        rules: str = "",
+        asks: int = 0,
     ) -> Front:
-        """A hub as it comes, with people who may use what is behind it."""
+        """A hub as it comes, with people who may use what is behind it, and with open asks."""
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         people = list(dict.fromkeys((CALLER, *(grants or {}))))
-        tokens = self._run(registered(folder, people))
+        tokens = self._run(registered(folder, people, asks))
         tables = [each.table(name, everyone=everyone) for name, each in behind.items()]
         held = [f"{name} = {json.dumps(list(each))}" for name, each in (grants or {}).items()]
-        (folder / "config.toml").write_text("\n".join([*tables, "[grants]", *held, ""]))
+        (folder / "config.toml").write_text("\n".join([*tables, rules, "[grants]", *held, ""]))
         running = self._stack.enter_context(hub(folder, self._cores.measured))
         front = Front(running, tokens)
         wanted = behind if everyone else (NAMESPACE,)
@@ -92,11 +100,26 @@ class GatewayPlaces(Places):
         return self.stranger(command, "run", target, *PLACE, *how)
 
 
-async def registered(folder: Path, people: Iterable[str]) -> dict[str, str]:
-    """People of a hub, and their tokens."""
+async def registered(folder: Path, people: Iterable[str], asks: int = 0) -> dict[str, str]:
+    """People of a hub, and their tokens; the first is asked so many times."""
     values = {"port": 0, "data": str(folder), "rate_limits": "off"}
     async with Hub(msgspec.convert(values, Settings)).running() as here:
-        return {name: (await here.accounts.register(name)).token for name in people}
+        made = {name: await here.accounts.register(name) for name in people}
+        who = made[next(iter(made))].account.id
+        for start in range(0, asks, CHUNK):
+            await here.store.write(partial(opened, who, range(start, min(start + CHUNK, asks))))
+        return {name: each.token for name, each in made.items()}
+
+
+async def opened(who: str, numbers: range, tx: Tx) -> None:
+    """Asks that are open."""
+    now = time.time()
+    for number in numbers:
+        ask = StoredAsk(
+            id=str(uuid4()), asker_id=who, credential_id="", client="bench", decider_id=who,
+            tool=f"shell:{number}", bound=b'{"arguments":{}}', why="", at=now, until=now + 86_400,
+        )  # fmt: skip
+        await insert(tx, "asks", msgspec.structs.asdict(ask))
 
 
 async def ready(port: int, words: Words, namespaces: Iterable[str]) -> None:

@@ -103,7 +103,7 @@ async def test_every_tool_answers_as_its_example_does(tmp_path):
         )
         ask = {"ask": asked["ask_id"]}
         given |= {name: await bob.call(name, **ask) for name in ("ask/result", "ask/withdraw")}
-        asked = await bob.call("ask/create", tool="shell", to="alice")
+        asked = await bob.call("ask/create", tool="shell", arguments={"command": "ls"}, to="alice")
         given["ask/decide"] = await alice.call(
             "ask/decide", ask=asked["ask_id"], verdict="reject", reason="Not before Monday."
         )

@@ -720,7 +720,7 @@ class PersonNeeded(
     ToolError, http=403,
     says="Only you yourself can decide this: open it in your browser, and use your passkey.",
 ):
-    """One's own program asks, or a rule that wants a person, who has to show that they are there."""
+    """One's own program asks, or a rule wants a person, who has to show that they are there."""
 class ReceiptInvalid(ToolError, http=403):
     """The receipt of a decision proves nothing about the call that is to be made."""
 class InviteClaimed(ToolError, http=409, says="This invite has already been claimed."):
