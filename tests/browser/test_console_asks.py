@@ -322,8 +322,40 @@ def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
     shows(shown, "Paint the fence", "Asked by the rule", "adding", "Two pairs of eyes.")
     page.fits()
     page.check_axe("asked by a rule")
-    shown.get_by_role("button", name="Approve").click()
+    shown.get_by_role("button", name="Approve", exact=True).click()
     expect(shown.get_by_text("You approved it. The hub makes the call.")).to_be_visible()
     told = moot.bob.call("ask/result", ask=asked["ask_id"], wait=20)
     assert told["state"] == "done"
     assert not told["result"].get("isError")
+
+
+def test_what_is_approved_for_longer_is_listed_and_can_be_ended(moot, desk):
+    settings = moot.folder / "config.toml"
+    if ASKED not in settings.read_text():
+        settings.write_text(settings.read_text() + ASKED)
+    moot.here.ask("folkmoot/reload")
+    asked = moot.bob.call("tasks:add", title="Sweep the yard")
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
+    shown = card(page, "Sweep the yard")
+    shown.get_by_role("button", name="Approve for longer").click()
+    shown.get_by_label("For how long?").select_option("For one hour")
+    expect(shown.get_by_label("title")).to_be_checked()
+    shows(shown, "@bob can make this very call again.")
+    shown.get_by_label("title").uncheck()
+    shows(shown, "with any arguments")
+    page.fits()
+    page.check_axe("approved for longer")
+    shown.get_by_label("Your token, once more").fill(moot.ada.token)
+    shown.get_by_role("button", name="Approve", exact=True).click()
+    expect(shown.get_by_text("You approved it and calls like it.")).to_be_visible()
+    assert moot.bob.call("ask/result", ask=asked["ask_id"], wait=20)["state"] == "done"
+    again = moot.bob.call("tasks:add", title="Rake the leaves")
+    assert "ask_id" not in again
+    page.press("Decided")
+    lasting = page.page.get_by_role("region", name="Approved for longer")
+    shows(lasting, "tasks:add", "for @bob", "with any arguments")
+    page.fits()
+    page.check_axe("a list of what was approved for longer")
+    lasting.get_by_role("button", name="End").click()
+    expect(lasting).to_have_count(0)
+    assert moot.bob.call("tasks:add", title="Rake the leaves")["status"] == "asked"

@@ -107,6 +107,12 @@ export type ApproveAsk = {
   reason?: string | null;
 };
 
+export type ApproveAskLonger = {
+  seconds: number;
+  same?: Array<string> | null;
+  reason?: string | null;
+};
+
 export type Ask = {
   id: string;
   kind: "proposal" | "held" | "tool" | "call";
@@ -152,6 +158,9 @@ export type AskedCall = {
   reason: string | null;
   receipt: string | null;
   result: object | null;
+  lasts_until: string | null;
+  same: Array<string>;
+  approved_before: number;
 };
 
 export type Asks = {
@@ -768,6 +777,10 @@ export type KeptBackups = {
 export type KeyInUse = {
   id: string;
   source: string;
+};
+
+export type LastingAsks = {
+  asks: Array<AskedCall>;
 };
 
 export type ListedNode = {

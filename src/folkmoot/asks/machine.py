@@ -14,12 +14,16 @@ hub asks about, the hub does: approving it starts it, and what came of it ends i
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 AskState: TypeAlias = Literal[
     "open", "approved", "rejected", "withdrawn", "expired", "running", "done", "unknown"
@@ -47,10 +51,20 @@ class Wish(Struct, frozen=True, kw_only=True):
 
     def call(self, to: str) -> str:
         """Stands for the same call by the same rules; empty for a program's own ask."""
-        if not self.rule:
-            return ""
-        told = (self.tool, self.arguments, self.definition, self.policy, to)
+        return self.like(to, self.arguments) if self.rule else ""
+
+    def like(self, to: str, names: Collection[str]) -> str:
+        """Stands for all calls by the same rules in which these arguments are the same."""
+        same = {name: self.arguments[name] for name in sorted(names) if name in self.arguments}
+        told = (self.tool, same, sorted(names), self.rule, self.definition, self.policy, to)
         return sha256(canonical(told)).hexdigest()
+
+
+class Lasting(Struct, frozen=True):
+    """How long an approval is good for other calls, and which arguments are the same in them."""
+
+    seconds: int
+    same: tuple[str, ...]
 
 
 class StoredAsk(Struct, frozen=True, kw_only=True):
@@ -83,6 +97,12 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
     """Until when the answer of what was started can be noted."""
     result: bytes | None = None
     """What the tool answered."""
+    lasts_until: float | None = None
+    """Until when its approval is good for other calls like it."""
+    same: str | None = None
+    """The arguments, as JSON, that are the same in those calls."""
+    lasting: str | None = None
+    """Stands for all of those calls, see `Wish.like`."""
 
     @property
     def digest(self) -> str:
@@ -102,6 +122,24 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
         if self.state == "running" and (self.run_until or 0) <= now:
             return "unknown"
         return self.state
+
+    def lasts(self, now: float) -> bool:
+        """Whether its approval is good for other calls."""
+        return self.lasts_until is not None and self.lasts_until > now
+
+    @property
+    def wish(self) -> Wish:
+        """What was wanted."""
+        told = self.told
+        return Wish(
+            tool=self.tool,
+            arguments=told["arguments"],
+            why=self.why,
+            until=self.until,
+            rule=self.rule,
+            policy=told.get("policy", ""),
+            definition=told.get("definition", ""),
+        )
 
     def settles_by(self, now: float) -> float | None:
         """By when something has become of it; None once it has."""
@@ -151,3 +189,8 @@ def canonical(value: Any) -> bytes:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
+
+
+def definition_of(definition: Any, schema: Any) -> str:
+    """Stands for a tool as it is now."""
+    return sha256(_encode((definition, schema))).hexdigest()[:32]

@@ -14,8 +14,8 @@ from folkmoot import decisions
 from folkmoot.accounts.model import Account
 from folkmoot.accounts.people import access_recipient
 from folkmoot.accounts.queries import by_handle
-from folkmoot.asks.limits import MAX_OPEN, MAX_WAITING
-from folkmoot.asks.machine import Ending, StoredAsk, Wish, bound
+from folkmoot.asks.limits import MAX_LASTING, MAX_OPEN, MAX_WAITING
+from folkmoot.asks.machine import Ending, Lasting, StoredAsk, Wish, bound
 from folkmoot.asks.receipts import Receipts
 from folkmoot.core import errors as e
 from folkmoot.core.events import ASKS, subject
@@ -158,10 +158,12 @@ class Asks:
         ending: Ending,
         presence: str | None = None,
         reason: str | None = None,
+        lasting: Lasting | None = None,
     ) -> ShownAsk:
         """Approve, reject or withdraw; whoever comes first has decided.
 
-        What the hub is to do is started by the unit that approves it, which can be done once.
+        What the hub is to do is started by the unit that approves it, which can be done once. With
+        `lasting` the approval is good for other calls too.
         """
         run_for = 0.0
         if ending == "approved" and self.runner is not None:
@@ -180,6 +182,8 @@ class Asks:
             changed: dict[str, Any] = {
                 "state": ending, "decided_at": now, "presence": presence, "reason": reason,
             }  # fmt: skip
+            if lasting is not None:
+                changed |= await _lasting(tx, found, lasting, now)
             if ending != "withdrawn":
                 changed["receipt"] = await self.receipts.sign(tx, _claims(found, changed))
             if run_for:
@@ -201,6 +205,73 @@ class Asks:
         if run_for and self.runner is not None:
             self.runner.run(ended.ask)
         return ended
+
+    async def lasting(self, asker: Account, to: str, wish: Wish) -> StoredAsk | None:
+        """The approval that is good for this call too, if there is one."""
+        now = self._clock.now()
+
+        async def unit(tx: Tx) -> StoredAsk | None:
+            decider = await _named(tx, to, int(now))
+            if decider.suspended_at is not None:
+                return None
+            found = await many(
+                tx,
+                _shown,
+                f"{_FIND} WHERE a.decider_id = ? AND a.lasts_until > ? AND a.asker_id = ? "
+                "AND a.tool = ? LIMIT ?",
+                (decider.id, now, asker.id, wish.tool, MAX_LASTING),
+            )
+            stands: dict[str, str] = {}
+            for it in found:
+                same = it.ask.same or "[]"
+                if same not in stands:
+                    stands[same] = wish.like(decider.handle, msgspec.json.decode(same))
+                if stands[same] == it.ask.lasting:
+                    return it.ask
+            return None
+
+        return await self._store.read(unit)
+
+    async def lasting_of(self, decider_id: str) -> list[ShownAsk]:
+        """The approvals of someone that last, what ends first first."""
+        return await self._store.read(
+            lambda tx: many(
+                tx,
+                _shown,
+                f"{_FIND} WHERE a.decider_id = ? AND a.lasts_until > ? ORDER BY a.lasts_until",
+                (decider_id, self._clock.now()),
+            )
+        )
+
+    async def stop(self, who: Account, ask_id: str) -> ShownAsk:
+        """Have an approval be good for nothing more."""
+        now = self._clock.now()
+
+        async def unit(tx: Tx) -> ShownAsk:
+            found = await _access(tx, who, ask_id)
+            if who.id != found.ask.decider_id:
+                raise e.AskNotYours
+            if not found.ask.lasts(now):
+                raise e.AskClosed("It does not last.", state=found.ask.standing(now))
+            await tx.execute("UPDATE asks SET lasts_until = NULL WHERE id = ?", (ask_id,))
+            _publish(tx, found.ask, "stopped")
+            ask = msgspec.structs.replace(found.ask, lasts_until=None)
+            return msgspec.structs.replace(found, ask=ask)
+
+        return await self._store.write(unit)
+
+    async def approved_before(self, ask: StoredAsk) -> int:
+        """How often its decider has approved the very same call."""
+        if not ask.call:
+            return 0
+        row = await self._store.read(
+            lambda tx: tx.fetch_one(
+                "SELECT COUNT(*) FROM asks WHERE asker_id = ? AND call = ? "
+                "AND state IN ('running', 'done')",
+                (ask.asker_id, ask.call),
+            )
+        )
+        return 0 if row is None else int(row[0])
 
     async def done(self, ask: StoredAsk, result: bytes) -> None:
         """Note what the tool answered; after its time, what came of it stays unknown."""
@@ -240,6 +311,20 @@ async def _access(tx: Tx, who: Account, ask_id: str) -> ShownAsk:
     return found
 
 
+async def _lasting(tx: Tx, found: ShownAsk, lasting: Lasting, now: float) -> dict[str, Any]:
+    ask = found.ask
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) FROM asks WHERE decider_id = ? AND lasts_until > ?", (ask.decider_id, now)
+    )
+    if row is not None and row[0] >= MAX_LASTING:
+        raise e.TooManyAsks(f"{MAX_LASTING} of your approvals last already; end one of them.")
+    return {
+        "lasts_until": now + lasting.seconds,
+        "same": msgspec.json.encode(lasting.same).decode(),
+        "lasting": ask.wish.like(ask.told["decider"], lasting.same),
+    }
+
+
 def _claims(found: ShownAsk, decided: Mapping[str, Any]) -> dict[str, Any]:
     ask, told = found.ask, found.ask.told
     names = {name: each for name, each in told.items() if name != "arguments"}
@@ -248,6 +333,7 @@ def _claims(found: ShownAsk, decided: Mapping[str, Any]) -> dict[str, Any]:
         "digest": ask.digest,
         "verdict": decided["state"],
         "presence": decided["presence"] or "none",
+        **({"lasts_until": int(decided["lasts_until"])} if "lasts_until" in decided else {}),
     }
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from folkmoot.asks.limits import (
     DEFAULT_SECONDS,
     MAX_ARGUMENTS_BYTES,
+    MAX_LASTING_SECONDS,
     MAX_REASON,
     MAX_SECONDS,
     MAX_TOOL,
     MAX_WHY,
+    MIN_LASTING_SECONDS,
     MIN_SECONDS,
 )
-from folkmoot.asks.machine import AskState, Wish
+from folkmoot.asks.machine import AskState, Lasting, Wish
 from folkmoot.core import errors as e
 from folkmoot.operations.call import wait_unless_left
 from folkmoot.operations.declare import Topic, delete, get, post
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 PATH: Final = "/v1/asks"
 MAX_WAIT_SECONDS: Final = 55
 asking = Topic(scope="ask", needs=("asks",))
+MAX_SAME: Final = 100
+ArgumentName = Annotated[str, Meta(max_length=256)]
 AskId = Annotated[str, describe("The id of the ask.", min_length=1, max_length=64)]
 
 
@@ -79,15 +83,27 @@ class AskedCall(Struct, frozen=True, kw_only=True):
     result: Annotated[
         StoredJson | None, "What the tool answered, for whoever asked; null if there is nothing."
     ]
+    lasts_until: Annotated[
+        str | None,
+        "Until when its approval is good for other calls too, in which the arguments `same` are "
+        "the same; null if for this call alone.",
+    ]
+    same: list[str]
+    approved_before: Annotated[
+        int, "How often the same call was approved before, where this is listed as waiting."
+    ] = 0
 
 
-def view(call: Call, shown: ShownAsk) -> AskedCall:
+def view(call: Call, shown: ShownAsk, approved_before: int = 0) -> AskedCall:
     """An ask as it stands now."""
-    ask = shown.ask
+    ask, now = shown.ask, call.services.clock.now()
     return view_of(
         AskedCall,
         ask,
-        state=ask.standing(call.services.clock.now()),
+        state=ask.standing(now),
+        approved_before=approved_before,
+        lasts_until=moment(ask.lasts_until) if ask.lasts_until and ask.lasts(now) else None,
+        same=msgspec.json.decode(ask.same) if ask.same and ask.lasts(now) else [],
         arguments=msgspec.Raw(msgspec.json.encode(ask.told["arguments"])),
         by=shown.by,
         by_type=shown.by_type,
@@ -284,6 +300,108 @@ async def decide(
         reason=reason or None,
     )
     return view(call, ended)
+
+
+async def check_present(call: Call, operation: str) -> None:
+    """Refuse whoever does not show that they are there."""
+    found = await call.services.asks.find(call.account, call.arguments.ask)
+    await check_person(call, operation, found.ask.credential_id)
+
+
+@asking.with_(scope="decide").changes(
+    "ask/approve_longer",
+    post(
+        PATH + "/{ask}/approve-longer",
+        "approveAskLonger",
+        "Approve a call and others like it",
+        "For what a rule of the hub asks about: until the time is over, calls of the same account "
+        "with the same values of some arguments need no decision. It needs you in a browser, with "
+        "your passkey.",
+        example={"seconds": 86_400, "same": ["path"]},
+        answer="The ask.",
+    ),
+    present=check_present,
+    errors=(
+        *(e.AskUnknown, e.AskClosed, e.AskNotYours, e.AskOutdated, e.PersonNeeded),
+        e.TooManyAsks,
+    ),
+    audit=AuditSpec("ask.decided", "ask"),
+    tool=Absent("It is for a person, who sees what they allow."),
+    commands=Absent("It needs a browser, and a passkey."),
+)
+async def approve_longer(
+    call: Call,
+    ask: AskId,
+    seconds: Annotated[
+        int, describe("For how long.", ge=MIN_LASTING_SECONDS, le=MAX_LASTING_SECONDS)
+    ],
+    *,
+    same: Annotated[
+        list[ArgumentName],
+        describe(
+            "The arguments that are the same in those calls. If omitted, all; an empty list is for "
+            "calls with any arguments.",
+            max_length=MAX_SAME,
+        ),
+    ]
+    | None = None,
+    reason: Annotated[str, describe("Why, for whoever asked.", max_length=MAX_REASON)] = "",
+) -> AskedCall:
+    """Approve what a rule of the hub asks, and other calls like it for some time."""
+    asks = call.services.asks
+    found = (await asks.find(call.account, ask)).ask
+    arguments = found.told["arguments"]
+    if not found.rule:
+        raise e.ArgumentInvalid(
+            "A program asks each time. Only what a rule of the hub asks about can be approved for "
+            "longer.",
+            field="ask",
+        )
+    if unknown := [name for name in same or () if name not in arguments]:
+        raise e.ArgumentInvalid(f"The call has no argument {unknown[0]!r}.", field="same")
+    names = tuple(sorted(arguments if same is None else {*same}))
+    presence = "passkey" if call.arguments.ticket else "token"
+    ended = await asks.end(
+        call.account, ask, "approved", presence, reason or None, Lasting(seconds, names)
+    )
+    return view(call, ended)
+
+
+class LastingAsks(Struct, frozen=True):
+    """Approvals that are good for other calls, what ends first first."""
+
+    asks: list[AskedCall]
+
+
+@asking.with_(scope="decide").reads(
+    "ask/lasting",
+    get(
+        "/v1/lasting-asks",
+        "listLastingAsks",
+        "List what you approved for longer",
+        answer="Your approvals that last.",
+    ),
+    others_words=("asks",),
+    tool=Absent("People look at it to see what they allowed."),
+    commands=("asks lasting",),
+)
+async def lasting(call: Call) -> LastingAsks:
+    """List what you approved for longer, what ends first first."""
+    found = await call.services.asks.lasting_of(call.account.id)
+    return LastingAsks([view(call, it) for it in found])
+
+
+@asking.with_(scope="decide").changes(
+    "ask/stop",
+    delete(PATH + "/{ask}/lasting", "stopAsk", "End an approval that lasts", answer="The ask."),
+    errors=(e.AskUnknown, e.AskClosed, e.AskNotYours),
+    audit=AuditSpec("ask.stopped", "ask"),
+    tool=Absent("People look at it to see what they allowed."),
+    commands=("asks stop",),
+)
+async def stop(call: Call, ask: AskId) -> AskedCall:
+    """End an approval that lasts: the next call like it is asked about again."""
+    return view(call, await call.services.asks.stop(call.account, ask))
 
 
 @asking.changes(

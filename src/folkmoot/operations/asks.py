@@ -251,7 +251,7 @@ async def held(_: Call, it: WaitingAsk) -> tuple[Ask, int]:
 
 async def program_call(call: Call, it: WaitingAsk) -> tuple[Ask, int]:
     """What a program asks before it does it."""
-    shown = view(call, it.subject)
+    shown = view(call, it.subject, await call.services.asks.approved_before(it.subject.ask))
     told = ask(
         it, what=shown.tool, by=shown.by, to=(shown.to,), may=("approve", "reject"), call=shown
     )

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager, suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from folkmoot.asks.limits import MAX_ARGUMENTS_BYTES, MAX_RESULT_BYTES
-from folkmoot.asks.machine import StoredAsk, Wish
+from folkmoot.asks.machine import StoredAsk, Wish, definition_of
 from folkmoot.core import errors as e
 from folkmoot.core.entity import Entity
 from folkmoot.core.kinds import parse
@@ -53,7 +52,6 @@ RETRY: Final = "Call it again to ask again."
 UNKNOWN: Final = (
     "It was approved and started, and what came of it is not known. Look before you call it again."
 )
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class AskedCalls(Entity):
@@ -114,8 +112,8 @@ class AskedCalls(Entity):
         tool: ToolEntry,
         arguments: dict[str, Any],
         extras: CallExtras,
-    ) -> dict[str, Any]:
-        """Ask, wait for a while, and tell what came of it."""
+    ) -> dict[str, Any] | None:
+        """Ask, wait for a while, and tell what came of it; None if it is approved already."""
         came_with = await self.accounts.authentication.by_id(extras.credential_id)
         if came_with is None or came_with.account is None:
             raise e.CapabilityDenied(denied(tool.canonical, rule), rule=rule.name)
@@ -135,8 +133,10 @@ class AskedCalls(Entity):
             person=rule.person,
             rule=rule.name,
             policy=policy,
-            definition=definition_of(tool),
+            definition=definition_of(tool.definition, tool.schema),
         )
+        if await self.asks.lasting(account, rule.to or account.handle, wish) is not None:
+            return None
         made = await self.asks.make(
             account,
             came_with.credential.lasting_id,
@@ -199,7 +199,11 @@ class AskedCalls(Entity):
         if told["policy"] != self.rules().version:
             raise e.AskOutdated("The hub's rules have changed since. It has to be asked again.")
         tool = self.gateway.catalogue.tools.get(ask.tool)
-        if tool is None or tool.quarantined or definition_of(tool) != told["definition"]:
+        if (
+            tool is None
+            or tool.quarantined
+            or definition_of(tool.definition, tool.schema) != told["definition"]
+        ):
             raise e.AskOutdated(f"{ask.tool} is not the tool any more that was asked about.")
         backend = self.gateway.backends.get(tool.namespace)
         if backend is None:
@@ -268,11 +272,6 @@ class AskedCalls(Entity):
 def denied(tool: str, rule: AskRule) -> str:
     """The refusal of a call by a rule."""
     return f"{tool} is denied by a rule of the hub.{f' {rule.reason}' if rule.reason else ''}"
-
-
-def definition_of(tool: ToolEntry) -> str:
-    """Stands for a tool as it is now."""
-    return sha256(_encode((tool.definition, tool.schema))).hexdigest()[:32]
 
 
 def request_of(ask: StoredAsk) -> Request:

@@ -390,14 +390,19 @@ CREATE TABLE asks (
     reason TEXT,
     receipt TEXT,
     run_until DOUBLE PRECISION,
-    result BLOB
+    result BLOB,
+    lasts_until DOUBLE PRECISION,
+    same TEXT,
+    lasting TEXT
 );
 
 CREATE INDEX asks_open_of_asker ON asks (asker_id, until) WHERE state = 'open';
 CREATE INDEX asks_open_of_decider ON asks (decider_id, until) WHERE state = 'open';
 CREATE INDEX asks_of_asker ON asks (asker_id, at);
 CREATE INDEX asks_of_decider ON asks (decider_id, at);
+CREATE INDEX asks_by_call ON asks (call);
 CREATE INDEX asks_by_end ON asks (until);
+CREATE INDEX asks_lasting ON asks (decider_id, lasts_until) WHERE lasts_until IS NOT NULL;
 
 -- The keys by which decisions about asks are signed; the private half of each is sealed.
 CREATE TABLE receipt_keys (

@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from folkmoot.asks import service
 from folkmoot.asks.rules import AskRules
 from folkmoot.core import errors as e
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import AskRule, BackendSpec
 from tests.clocks import Later
+from tests.faults.backends import operator, trouble
 from tests.mcp_harness import Meeting, Person, both_eras, until
 from tests.nodes import nodes_of
 from tests.transports.mcp.gateway_support import Demo, fronted, text
@@ -47,6 +49,12 @@ class Table:
         told = await self.ada.call(tool, **arguments)
         assert (told["status"], "@bob" in told["message"]) == ("asked", True)
         assert not self.demo.asked
+        return str(told["ask_id"])
+
+    async def asked_again(self, *, count: int, **arguments: Any) -> str:
+        """The same where the server was called as often before."""
+        told = await self.ada.call("demo_echo", **arguments)
+        assert (told["status"], len(self.demo.asked)) == ("asked", count)
         return str(told["ask_id"])
 
     async def decide(self, id_: str, way: str = "approve", **body: Any) -> Any:
@@ -412,3 +420,125 @@ async def test_at_the_start_the_log_says_whom_a_rule_asks_who_is_not_there(tmp_p
         )
         await behind.apply(GatewaySpec(backends=EVERYONES))
         assert "@ask is an account, and the name is the hub's" in caplog.text
+
+
+async def approve_longer(at: Table, id_: str, **body: Any) -> Any:
+    """What Bob is answered who is at a browser."""
+    page = await Browser(at.there.port).sign_in(at.bob.token)
+    path = f"{ASKS}/{id_}/approve-longer"
+    return await page.ask("POST", path, body, folkmoot_confirm=at.bob.token)
+
+
+async def approved(at: Table, id_: str, **body: Any) -> Any:
+    if not body:
+        return done(await at.decide(id_), 200)
+    return done(await approve_longer(at, id_, **body), 200)
+
+
+async def test_what_was_approved_for_longer_is_made_at_once_while_it_is_like_it(tmp_path):
+    clock = Later()
+    async with table(tmp_path, "stateless", rule(), clock=clock) as at:
+        id_ = await at.asked(text="one", to="x")
+        found = await approved(at, id_, seconds=3600, same=["text"])
+        assert (found["same"], found["lasts_until"] is not None) == (["text"], True)
+        await at.outcome(id_)
+        assert await at.ada.call("demo_echo", text="one", to="y") == {"text": "one", "to": "y"}
+        assert await at.ada.call("demo_echo", text="one") == {"text": "one"}
+        for other in ({"text": "two", "to": "x"}, {"to": "x"}):
+            assert (await at.ada.call("demo_echo", **other))["status"] == "asked"
+        assert len(at.calls()) == 3
+        clock.ahead = 3601
+        assert (await at.ada.call("demo_echo", text="one"))["status"] == "asked"
+        assert (await at.bob.get("/v1/lasting-asks"))["asks"] == []
+
+
+async def test_what_lasts_is_for_that_account_tool_rule_and_definition_alone(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="one")
+        await approved(at, id_, seconds=3600)
+        await at.outcome(id_)
+        theirs = await at.there.person("cyd")
+        assert (await theirs.call("demo_echo", text="one"))["status"] == "asked"
+        assert await at.ada.call("demo_echo", text="one") == {"text": "one"}
+        ruled(at.there, rule(reason="Another reason."))
+        assert (await at.ada.call("demo_echo", text="one"))["status"] == "asked"
+        ruled(at.there, rule(to="cyd"))
+        assert (await at.ada.call("demo_echo", text="one"))["status"] == "asked"
+        ruled(at.there, rule())
+        assert await at.ada.call("demo_echo", text="one") == {"text": "one"}
+        await operator(at.there.hub, "folkmoot/suspend", handle="bob")
+        assert (await at.ada.call("demo_echo", text="one"))["status"] == "asked"
+
+
+async def test_what_lasts_is_listed_and_ended_by_who_approved_it(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="one")
+        await approved(at, id_, seconds=3600, same=[])
+        (listed,) = (await at.bob.get("/v1/lasting-asks"))["asks"]
+        assert (listed["id"], listed["same"], listed["by"]) == (id_, [], "ada")
+        await at.outcome(id_)
+        assert await at.ada.call("demo_echo", text="two") == {"text": "two"}
+        refused(await at.rest.ask("DELETE", f"{ASKS}/{id_}/lasting"), 403, "ask_not_yours")
+        done(await at.bob.ask("DELETE", f"{ASKS}/{id_}/lasting"), 200)
+        refused(await at.bob.ask("DELETE", f"{ASKS}/{id_}/lasting"), 409, "ask_closed")
+        assert (await at.ada.call("demo_echo", text="two"))["status"] == "asked"
+
+
+async def test_only_an_approval_of_what_a_rule_asks_can_last(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="one")
+        for body, field in (
+            ({}, "seconds"),
+            ({"seconds": 59}, "seconds"),
+            ({"seconds": 31 * 86_400}, "seconds"),
+            ({"seconds": 60, "same": ["nothing"]}, "same"),
+        ):
+            wrong = refused(await approve_longer(at, id_, **body), 400, "argument_invalid")
+            assert wrong["field"] == field
+        made = await at.rest.did("POST", ASKS, {"tool": "shell", "arguments": {}, "to": "bob"})
+        wrong = await approve_longer(at, made["ask_id"], seconds=60)
+        assert refused(wrong, 400, "argument_invalid")["field"] == "ask"
+        # A token alone, as assistants and scripts have, approves one call.
+        path = f"{ASKS}/{id_}/approve-longer"
+        refused(await at.bob.ask("POST", path, {"seconds": 60}), 403, "person_needed")
+        assert (await at.bob.get("/v1/lasting-asks"))["asks"] == []
+
+
+async def test_nobody_has_more_approvals_that_last_than_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(service, "MAX_LASTING", 1)
+    async with table(tmp_path, "stateless", rule()) as at:
+        first, second = await at.asked(text="one"), await at.asked(text="two")
+        await approved(at, first, seconds=60)
+        refused(await approve_longer(at, second, seconds=60), 429, "too_many_asks")
+        await approved(at, second)
+
+
+async def test_who_decides_is_told_how_often_the_same_call_was_approved(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        for count in range(3):
+            id_ = await at.asked_again(text="one", count=count)
+            (shown,) = (await at.bob.get(f"{ASKS}?kind=call"))["asks"]
+            assert shown["call"]["approved_before"] == count
+            await approved(at, id_)
+            await at.outcome(id_)
+
+
+async def test_a_policy_test_tells_the_rule_and_what_was_approved_for_longer(tmp_path):
+    async with trouble(tmp_path) as at:
+        hub = at.hub
+        bob = (await hub.accounts.register("bob")).token
+        port = int(hub.base_url.rpartition(":")[2])
+        what = "mcp.request.tools/call:flawed:echo"
+        hub.behind.ask_rules = AskRules(hub.clock, [rule(what=what)])
+        asked = {"handle": "ada", "tool": "flawed:echo", "arguments": {"text": "one"}}
+        judged = await operator(hub, "folkmoot/judge_call", **asked)
+        assert (judged["verdict"], judged["rule"], judged["to"]) == ("ask", "careful", "bob")
+        told = await at.call("echo", text="one")
+        id_ = json.loads(told["content"][0]["text"])["ask_id"]
+        page = await Browser(port).sign_in(bob)
+        path, body = f"{ASKS}/{id_}/approve-longer", {"seconds": 60}
+        done(await page.ask("POST", path, body, folkmoot_confirm=bob), 200)
+        judged = await operator(hub, "folkmoot/judge_call", **asked)
+        assert (judged["verdict"], judged["to"]) == ("allow", "bob")
+        asked["arguments"] = {"text": "two"}
+        assert (await operator(hub, "folkmoot/judge_call", **asked))["verdict"] == "ask"

@@ -21,7 +21,12 @@ from folkmoot.cli.commands import (
     with_json_option,
 )
 from folkmoot.cli.credentials import HubOption, checked_handle, hub_at, hub_for, read_keyring
-from folkmoot.cli.limits import CALL_SECONDS, MAX_ASK_WAIT, MAX_ASK_WAIT_ONCE, MAX_ASKS
+from folkmoot.cli.limits import (
+    CALL_SECONDS,
+    MAX_ASK_WAIT,
+    MAX_ASK_WAIT_ONCE,
+    MAX_ASKS,
+)
 from folkmoot.cli.options import argument, given_arguments, number, option
 from folkmoot.cli.output import moment, one_line, pretty
 from folkmoot.cli.room import options as opts
@@ -332,6 +337,28 @@ def approve_ask(hub: HubClient, ask: AskArgument, reason: ToldOption = "") -> Ou
 
 
 @account_command
+def lasting_asks(hub: HubClient) -> Output:
+    """List what you approved for longer, in the browser."""
+    found = hub.list_lasting_asks()
+    rows = [
+        (word(it.id), word(it.tool), at(it.by), ", ".join(map(word, it.same)) or "any",
+         moment(it.lasts_until or ""))
+        for it in found.asks
+    ]  # fmt: skip
+    columns = (Column("Id", "bold"), Column("Tool"), Column("For"),
+               Column("Same arguments", wide=True), Column("Until"))  # fmt: skip
+    note = Note("To end one: folkmoot asks stop ID") if rows else None
+    return Output(found, Table(columns, rows, "You have approved nothing for longer."), note)
+
+
+@account_command
+def stop_ask(hub: HubClient, ask: AskArgument) -> Output:
+    """End an approval that lasts: the next call is asked about again."""
+    found = hub.stop_ask(ask)
+    return Output(found, f"Ended: calls of {word(found.tool)} are asked about again.")
+
+
+@account_command
 def reject_ask(hub: HubClient, ask: AskArgument, reason: ToldOption = "") -> Output:
     """Reject what a program asks you; it reads the reason."""
     found = hub.decide_ask(ask, "reject", reason=reason)
@@ -387,6 +414,8 @@ asks_app = group(
         "show": show_ask,
         "approve": approve_ask,
         "reject": reject_ask,
+        "lasting": lasting_asks,
+        "stop": stop_ask,
         "verify": verify,
     },
     "What waits for your decision. Without a command, list it.",

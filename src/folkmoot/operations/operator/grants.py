@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Struct
 
 from folkmoot.accounts.model import principal_of
+from folkmoot.asks.machine import Wish, definition_of
 from folkmoot.core import errors as e
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
@@ -28,10 +29,13 @@ from folkmoot.operations.limits import MAX_INVITE_DAYS, MAX_TOOLS_ACCEPTED
 from folkmoot.operations.operator.servers import check_known
 from folkmoot.operations.row import Absent, After, AuditSpec, Handle, describe
 from folkmoot.operations.subjects import find
+from folkmoot.rooms.machine.wire import moment
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account
+    from folkmoot.asks.machine import StoredAsk
     from folkmoot.operations.call import Call, Services
+    from folkmoot.settings.backends import AskRule
 
 DAY: Final = 86_400
 PATH: Final = "/v1/people/{handle}"
@@ -214,7 +218,7 @@ class JudgedCall(Struct, frozen=True, kw_only=True):
         example={"tool": "files:read", "arguments": {"path": "notes.txt"}},
     ),
     errors=(e.BackendUnknown, e.UnknownTool, e.UserNotFound),
-    needs=("ask_rules", "fleet", "rights"),
+    needs=("ask_rules", "asks", "fleet", "rights"),
     commands=("policy test",),
 )
 async def judge_call(
@@ -242,6 +246,10 @@ async def judge_call(
         sentence = f"The hub calls {tool}: no rule asks anyone before @{account.handle} does."
         return JudgedCall(verdict="allow", rule="", to="", person=False, sentence=sentence)
     to = (rule.to or account.handle) if rule.verdict == "ask" else ""
+    if to and (lasting := await lasting_for(services, account, to, rule, tool, params)):
+        until = moment(lasting.lasts_until or 0)
+        sentence = f"The hub calls {tool}: @{to} approved such calls until {until}."
+        return JudgedCall(verdict="allow", rule=rule.name, to=to, person=False, sentence=sentence)
     does = {"ask": f"asks @{to} before it calls", "allow": "calls", "deny": "does not call"}
     beyond = f" beyond {rule.more_than} such calls in {rule.seconds} s" if rule.more_than else ""
     return JudgedCall(
@@ -251,6 +259,33 @@ async def judge_call(
         person=rule.verdict == "ask" and (rule.person or to == account.handle),
         sentence=f"The hub {does[rule.verdict]} {tool}{beyond}, by the rule {rule.name}.",
     )
+
+
+async def lasting_for(
+    services: Services,
+    account: Account,
+    to: str,
+    rule: AskRule,
+    tool: str,
+    params: dict[str, Any],
+) -> StoredAsk | None:
+    """The approval that is good for a call that a rule asks about."""
+    entry = services.gateway.catalogue.tools.get(tool)
+    if entry is None:
+        return None
+    wish = Wish(
+        tool=tool,
+        arguments=params["arguments"],
+        why="",
+        until=0,
+        rule=rule.name,
+        policy=services.ask_rules().version,
+        definition=definition_of(entry.definition, entry.schema),
+    )
+    try:
+        return await services.asks.lasting(account, to, wish)
+    except e.UserNotFound:
+        return None
 
 
 def shares(services: Services, account: Account) -> list[ServerShare]:

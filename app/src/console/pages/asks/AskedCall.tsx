@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { sentence } from "../../../api/call";
 import type * as hub from "../../../api/schema";
-import { Button, Field, Notice } from "../../../components/parts";
+import { Button, Check, Choice, Field, Notice } from "../../../components/parts";
 import { oneLine } from "../../../text/names";
 import { send } from "../../data";
 import { asked, Card, Fact, Moment } from "../../parts/Card";
@@ -14,7 +14,16 @@ import { may, who } from "../../session";
 import { follow } from "../servers/hub";
 
 type Verdict = "approve" | "reject";
+/** After how many equal approvals the reader is told that they can approve for longer. */
+const MANY = 5;
 const MOST_REASON = 2_000;
+const HOURS = [
+  ["1", "For one hour"],
+  ["24", "For one day"],
+  ["168", "For seven days"],
+  ["720", "For 30 days"],
+] as const;
+type Hours = (typeof HOURS)[number][0];
 
 export function AskedCall({ risk, call, onDecided }: {
   risk: hub.Ask["risk"];
@@ -51,6 +60,7 @@ export function AskedCall({ risk, call, onDecided }: {
 
 function outcome(ended: hub.AskedCall): string {
   if (ended.state === "rejected") return "You rejected it.";
+  if (ended.lasts_until) return "You approved it and calls like it. The hub makes the call.";
   return ended.rule ? "You approved it. The hub makes the call." : "You approved it. The program is told.";
 }
 
@@ -59,8 +69,12 @@ function Decide({ call, onEnded, onLate }: {
   onEnded: (call: hub.AskedCall) => void;
   onLate: () => unknown;
 }) {
-  const [verdict, setVerdict] = useState<Verdict | "">("");
+  const [verdict, setVerdict] = useState<Verdict | "longer" | "">("");
+  const names = Object.keys(call.arguments as Record<string, Json>);
+  const [hours, setHours] = useState<Hours>("24");
+  const [same, setSame] = useState<readonly string[]>(names);
   const [reason, setReason] = useState("");
+  const longer = { seconds: Number(hours) * 3600, same };
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState("");
   const path = `/v1/asks/${call.id}`;
@@ -80,10 +94,46 @@ function Decide({ call, onEnded, onLate }: {
   const choose = (way: Verdict) => (call.person || way === "reject" ? setVerdict(way) : void other(way));
   return (
     <div class="stack decide">
+      {!verdict && call.approved_before >= MANY && (
+        <p class="small">You approved this very call {call.approved_before} times before. You can approve it for longer.</p>
+      )}
       {verdict === "reject" && (
         <Field label="Why not? The program reads it." value={reason} most={MOST_REASON} onInput={setReason} />
       )}
-      {verdict && call.person ? (
+      {verdict === "longer" && (
+        <>
+          <Choice label="For how long?" value={hours} options={HOURS} onChange={setHours} />
+          {names.length > 0 && (
+            <fieldset class="stack same">
+              <legend>Only calls with the same</legend>
+              {names.map((name) => (
+                <Check
+                  key={name}
+                  checked={same.includes(name)}
+                  onChange={(on) => setSame(names.filter((it) => (it === name ? on : same.includes(it))))}
+                >
+                  <span class="mono">{oneLine(name, 80)}</span>
+                </Check>
+              ))}
+            </fieldset>
+          )}
+          <p class="small soft">
+            {same.length === names.length
+              ? `@${call.by} can make this very call again.`
+              : `@${call.by} can call ${call.tool} with ${same.length ? "other values of the rest" : "any arguments"}.`}{" "}
+            It ends with the time, when you end it under Decided, or when the rules or the tool change.
+          </p>
+        </>
+      )}
+      {verdict === "longer" ? (
+        <Confirming
+          verb="Approve"
+          operation="ask/approve_longer"
+          args={{ ask: call.id, ...longer }}
+          work={async (shown) => onEnded(await follow(`${path}/approve-longer`, { body: longer, shown }))}
+          onClose={() => setVerdict("")}
+        />
+      ) : verdict && call.person ? (
         <Confirming
           verb={verdict === "approve" ? "Approve" : "Reject"}
           danger={verdict === "reject"}
@@ -94,7 +144,7 @@ function Decide({ call, onEnded, onLate }: {
         />
       ) : (
         <div class="line decisions">
-          {verdict !== "reject" && (
+          {!verdict && (
             <>
               <Button kind="primary" disabled={busy} onClick={() => choose("approve")}>
                 {call.person ? "Approve…" : "Approve"}
@@ -102,6 +152,11 @@ function Decide({ call, onEnded, onLate }: {
               <Button kind="danger" disabled={busy} onClick={() => choose("reject")}>
                 Reject…
               </Button>
+              {call.rule && (
+                <Button kind="plain" disabled={busy} onClick={() => setVerdict("longer")}>
+                  Approve for longer…
+                </Button>
+              )}
             </>
           )}
           {verdict === "reject" && (
