@@ -35,7 +35,7 @@ CALL = f"mcp.request.tools/call:{NAMESPACE}:"
 OPEN_ASKS = 100_000
 RULE = """
 [asks.rule{}]
-what = [{{ kind = "{}", payload = {{ text = "no{}" }} }}]
+what = [{{ kind = "{}", payload = {{ params = {{ arguments = {{ text = "no{}" }} }} }} }}]
 to = "bob"
 """
 ASK_RULES = "".join(
