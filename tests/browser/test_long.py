@@ -23,18 +23,6 @@ pytestmark = pytest.mark.browser
 MANY, FEW = 10_000, 100
 DRAWN = 120
 # The share of frames that come late while so many pixels are scrolled in each.
-FRAMES = """async (step) => {
-  const box = document.querySelector(".messages");
-  let late = 0, last = await new Promise(requestAnimationFrame);
-  for (let n = 0; n < 120; n += 1) {
-    box.scrollTop -= step;
-    const now = await new Promise(requestAnimationFrame);
-    if (now - last > 50) late += 1;
-    last = now;
-  }
-  return late / 120;
-}"""
-
 
 # Opens the conversation that `window.name` names as soon as it is listed, and notes when it is
 # drawn, in milliseconds from navigation.
@@ -95,7 +83,7 @@ def seconds_to_show(inbox: Inbox, handle: str, text: str) -> float:
     return perf_counter() - before
 
 
-def test_ten_thousand_messages_open_like_a_hundred_and_stay_smooth(place, desk):
+def test_ten_thousand_messages_open_like_a_hundred(place, desk):
     inbox = desk.open(*place, size=800, real_time=True)
     inbox.frame.locator(".row").nth(1).wait_for()
     # Messages of one moment are stored in no certain order.
@@ -115,13 +103,6 @@ def test_ten_thousand_messages_open_like_a_hundred_and_stay_smooth(place, desk):
         shown.update(letters.all_inner_texts())
         assert letters.count() <= DRAWN
     assert len(shown) >= 250
-    frame = inbox.page.frames[1]
-    # A busy machine has late frames even while nothing moves, and more where there is more to do.
-    late = [1.0]
-    while min(late) > 0.05 and len(late) < 15:
-        idle: float = frame.evaluate(FRAMES, 0)
-        late.append(frame.evaluate(FRAMES, 120) - 2 * idle)
-    assert min(late) <= 0.05, late
     assert letters.count() <= DRAWN
     inbox.frame.locator(".composer textarea").fill("Back to the end.")
     inbox.button("Send", exact=True).click()
