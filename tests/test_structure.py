@@ -19,21 +19,21 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MOST = {
     "(modules)": 3_003,
     "accounts": 3_180,
-    "asks": 461,
+    "asks": 563,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_554,
-    "client": 2_768,
+    "cli": 10_572,
+    "client": 2_770,
     "cluster": 1_187,
-    "core": 4_162,
+    "core": 4_161,
     "datafolder": 415,
     "gateway": 4_343,
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,
-    "operations": 8_599,
+    "operations": 8_738,
     "proxy": 6_359,
-    "relay": 6_813,
+    "relay": 6_835,
     "rooms": 9_822,
     "settings": 2_573,
     "store": 3_006,
@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 88_729
+MOST_TESTS = 88_892
 
 
 def code_lines(text: str) -> int:
