@@ -1,4 +1,6 @@
-"""A conversation of ten thousand messages: it opens as fast as one of a page, and stays smooth."""
+"""A conversation of ten thousand messages: it opens as fast as one of a page, and no
+more of it is drawn.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,6 @@ pytestmark = pytest.mark.browser
 # As many as fill the page are drawn of either, so that what is compared is what is not drawn.
 MANY, FEW = 10_000, 100
 DRAWN = 120
-# The share of frames that come late while so many pixels are scrolled in each.
 
 # Opens the conversation that `window.name` names as soon as it is listed, and notes when it is
 # drawn, in milliseconds from navigation.
