@@ -42,6 +42,9 @@ ASKED = {
     "reason": None,
     "receipt": None,
     "result": None,
+    "lasts_until": None,
+    "same": [],
+    "approved_before": 0,
 }
 
 OWN_PROFILE = {

@@ -24,7 +24,7 @@ from folkmoot.asks.limits import (
 from folkmoot.asks.machine import AskState, Lasting, Wish
 from folkmoot.core import errors as e
 from folkmoot.operations.call import wait_unless_left
-from folkmoot.operations.declare import Topic, delete, get, post
+from folkmoot.operations.declare import FOR_PAGES, IN_BROWSERS, Topic, delete, get, post
 from folkmoot.operations.presence import INSECURE, check_token, is_present, is_secure
 from folkmoot.operations.rate_limits import by_user, when_missed
 from folkmoot.operations.row import Absent, AuditSpec, OperationLimit, describe, view_of
@@ -326,8 +326,8 @@ async def check_present(call: Call, operation: str) -> None:
         e.TooManyAsks,
     ),
     audit=AuditSpec("ask.decided", "ask"),
-    tool=Absent("It is for a person, who sees what they allow."),
-    commands=Absent("It needs a browser, and a passkey."),
+    tool=IN_BROWSERS,
+    commands=FOR_PAGES,
 )
 async def approve_longer(
     call: Call,
