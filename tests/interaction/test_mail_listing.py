@@ -38,7 +38,7 @@ APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
 async def test_names_are_safe_for_model_apis_by_default(hub):
     stranger = await hub.stranger()
     tools = (await stranger.client.list_tools()).tools
-    assert len(tools) == 43
+    assert len(tools) == 44
     for tool in tools:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
         assert tool.title == tool.meta["folkmoot/name"]
@@ -94,7 +94,7 @@ async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_fo
         await hub.stranger("?tools=all"),
     ):
         tools = (await person.client.list_tools()).tools
-        assert len(tools) == 47
+        assert len(tools) == 48
         marked = {
             tool.title
             for tool in tools
@@ -121,7 +121,7 @@ async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_whe
         assert await app_types(person) == (served, served)
     for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
         person = await hub.stranger(extensions=[advertise(APPS, settings)])
-        assert len((await person.client.list_tools()).tools) == 43
+        assert len((await person.client.list_tools()).tools) == 44
         assert await app_types(person) == (APP_TYPE, APP_TYPE)
 
 
