@@ -19,11 +19,11 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MOST = {
     "(modules)": 3_003,
     "accounts": 3_180,
-    "asks": 563,
+    "asks": 627,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_572,
-    "client": 2_770,
+    "cli": 10_581,
+    "client": 2_774,
     "cluster": 1_187,
     "core": 4_161,
     "datafolder": 415,
@@ -31,9 +31,9 @@ MOST = {
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,
-    "operations": 8_738,
+    "operations": 8_774,
     "proxy": 6_359,
-    "relay": 6_835,
+    "relay": 6_869,
     "rooms": 9_822,
     "settings": 2_573,
     "store": 3_006,
@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 88_892
+MOST_TESTS = 89_023
 
 
 def code_lines(text: str) -> int:

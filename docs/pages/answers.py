@@ -44,6 +44,7 @@ ASKED = {
     "result": None,
     "lasts_until": None,
     "same": [],
+    "edited_as": None,
     "approved_before": 0,
 }
 

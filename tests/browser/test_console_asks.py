@@ -329,6 +329,34 @@ def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
     assert not told["result"].get("isError")
 
 
+def test_what_is_asked_is_approved_with_other_arguments(moot, desk):
+    asked = moot.bob.call(
+        "ask/create", tool="shell", arguments={"command": "rm -r ."}, to="ada", why="Tidy."
+    )
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
+    shown = card(page, "rm -r .")
+    shown.get_by_role("button", name="Edit…").click()
+    field, approve = shown.get_by_label("All arguments"), shown.get_by_text("Approve these")
+    expect(approve).to_be_disabled()
+    field.fill("[]")
+    shows(shown, "This must be a JSON object.", "@bob reads what you changed.")
+    expect(approve).to_be_disabled()
+    page.fits()
+    page.check_axe("editing what is asked")
+    field.fill('{"command": "rm -r build"}')
+    shown.get_by_label("Why?").fill("Only what was built.")
+    approve.click()
+    done = page.page.locator(".asks > li").filter(has_text="You approved other arguments.")
+    shows(done, "rm -r build", "The program is told.")
+    old = moot.bob.call("ask/result", ask=asked["ask_id"], wait=20)
+    assert (old["state"], old["reason"]) == ("edited", "Only what was built.")
+    new = moot.bob.call("ask/result", ask=old["edited_as"])
+    assert (new["state"], new["arguments"]) == ("approved", {"command": "rm -r build"})
+    page.press("Decided")
+    rows = page.page.get_by_role("row").filter(has_text="Only what was built.")
+    expect(rows).to_contain_text("Approved, edited")
+
+
 def test_what_is_approved_for_longer_is_listed_and_can_be_ended(moot, desk):
     settings = moot.folder / "config.toml"
     if ASKED not in settings.read_text():

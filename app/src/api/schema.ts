@@ -140,7 +140,7 @@ export type Asked = {
 
 export type AskedCall = {
   id: string;
-  state: "open" | "approved" | "rejected" | "withdrawn" | "expired" | "running" | "done" | "unknown";
+  state: "open" | "approved" | "rejected" | "withdrawn" | "expired" | "edited" | "running" | "done" | "unknown";
   tool: string;
   arguments: object;
   why: string;
@@ -160,6 +160,7 @@ export type AskedCall = {
   result: object | null;
   lasts_until: string | null;
   same: Array<string>;
+  edited_as: string | null;
   approved_before: number;
 };
 
@@ -526,6 +527,11 @@ export type DropHeld = {
 
 export type Dropped = {
   dropped: Held;
+};
+
+export type EditAsk = {
+  arguments: object;
+  reason?: string | null;
 };
 
 export type EncryptedPayload = {

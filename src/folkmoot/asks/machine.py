@@ -7,6 +7,7 @@ hub asks about, the hub does: approving it starts it, and what came of it ends i
     open     approved     a program's ask
              running      the hub's: approved, and started in the same moment
              rejected, withdrawn, expired
+             edited       another one took its place, whose arguments whoever decides wrote
     running  done         with what the tool answered
              unknown      nobody could note the answer in time: it is never started again
 """
@@ -26,7 +27,15 @@ from folkmoot.core import errors as e
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 AskState: TypeAlias = Literal[
-    "open", "approved", "rejected", "withdrawn", "expired", "running", "done", "unknown"
+    "open",
+    "approved",
+    "rejected",
+    "withdrawn",
+    "expired",
+    "edited",
+    "running",
+    "done",
+    "unknown",
 ]
 ENDING: Final = frozenset(("open", "running"))
 """The states that something is still to become of."""
@@ -103,6 +112,8 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
     """The arguments, as JSON, that are the same in those calls."""
     lasting: str | None = None
     """Stands for all of those calls, see `Wish.like`."""
+    edited_as: str | None = None
+    """The ask that took its place."""
 
     @property
     def digest(self) -> str:
@@ -136,6 +147,7 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
             arguments=told["arguments"],
             why=self.why,
             until=self.until,
+            person=bool(self.person),
             rule=self.rule,
             policy=told.get("policy", ""),
             definition=told.get("definition", ""),
@@ -159,6 +171,7 @@ CLOSED: Final[dict[AskState, str]] = {
     "rejected": "This was rejected already.",
     "withdrawn": "Whoever asked for this has withdrawn it.",
     "expired": "Nobody decided in time.",
+    "edited": "This was approved already, with other arguments.",
     "running": "This was approved already.",
     "done": "This was approved already.",
     "unknown": "This was approved already.",

@@ -47,8 +47,10 @@ def _shown(*row: object) -> ShownAsk:
 class Runner(Protocol):
     """Does what rules of the hub ask about, once it is approved."""
 
-    async def check(self, ask: StoredAsk) -> float:
-        """Refuse to start what is not what was shown any more; else how long it can take."""
+    async def check(self, ask: StoredAsk, instead_of: StoredAsk | None = None) -> float:
+        """Refuse to start what is not what was shown any more, and other arguments than were asked
+        about if a rule says something else about them; else how long it can take.
+        """
 
     def run(self, ask: StoredAsk) -> None:
         """Start it; nobody waits for it."""
@@ -185,26 +187,73 @@ class Asks:
             if lasting is not None:
                 changed |= await _lasting(tx, found, lasting, now)
             if ending != "withdrawn":
-                changed["receipt"] = await self.receipts.sign(tx, _claims(found, changed))
-            if run_for:
-                changed |= {"state": "running", "run_until": now + run_for}
-            marks = ", ".join(f"{name} = ?" for name in changed)
-            done = await tx.execute(
-                f"UPDATE asks SET {marks} WHERE id = ? AND state = 'open'",  # noqa: S608
-                (*changed.values(), ask_id),
-            )
-            if not done:
-                raise e.AskClosed("Someone was faster.", state="approved")
-            ended = msgspec.structs.replace(ask, **changed)
-            if ending != "withdrawn":
-                await decisions.insert(tx, _noted(ended, now))
-            _publish(tx, ended, "ended")
-            return msgspec.structs.replace(found, ask=ended)
+                changed |= await self._decided(tx, found, changed, run_for, ending)
+            await _end(tx, ask, changed)
+            return msgspec.structs.replace(found, ask=msgspec.structs.replace(ask, **changed))
 
         ended = await self._store.write(unit)
         if run_for and self.runner is not None:
             self.runner.run(ended.ask)
         return ended
+
+    async def edit(
+        self,
+        who: Account,
+        ask_id: str,
+        arguments: dict[str, Any],
+        presence: str | None = None,
+        reason: str | None = None,
+    ) -> ShownAsk:
+        """Approve other arguments: another ask that has these takes its place, approved."""
+        found, id_, now = await self.find(who, ask_id), str(uuid4()), self._clock.now()
+        old = found.ask
+        if who.id != old.decider_id:
+            raise e.AskNotYours
+        old.check_open(now)
+        wish = msgspec.structs.replace(old.wish, arguments=arguments)
+        new = msgspec.structs.replace(
+            old,
+            id=id_,
+            at=now,
+            bound=bound(id_, found.by, found.to, wish),
+            call=wish.call(found.to),
+        )
+        run_for = 0.0
+        if new.rule and self.runner is not None:
+            run_for = await self.runner.check(new, old)
+        decided = {"decided_at": now, "presence": presence, "reason": reason}
+
+        async def unit(tx: Tx) -> ShownAsk:
+            ask = (await _access(tx, who, ask_id)).ask
+            ask.check_open(now)
+            shown = msgspec.structs.replace(found, ask=new)
+            approved = {**decided, "state": "approved"}
+            approved |= await self._decided(tx, shown, approved, run_for, "edited")
+            ended = msgspec.structs.replace(new, **approved)
+            await insert(tx, "asks", msgspec.structs.asdict(ended))
+            await _end(tx, ask, {**decided, "state": "edited", "edited_as": id_})
+            return msgspec.structs.replace(shown, ask=ended)
+
+        ended = await self._store.write(unit)
+        if run_for and self.runner is not None:
+            self.runner.run(ended.ask)
+        return ended
+
+    async def _decided(
+        self,
+        tx: Tx,
+        found: ShownAsk,
+        decided: Mapping[str, Any],
+        run_for: float,
+        how: decisions.Verdict,
+    ) -> dict[str, Any]:
+        """Note who decided; what else is to be noted with the ask."""
+        now = decided["decided_at"]
+        changed: dict[str, Any] = {"receipt": await self.receipts.sign(tx, _claims(found, decided))}
+        if run_for:
+            changed |= {"state": "running", "run_until": now + run_for}
+        await decisions.insert(tx, _noted(found.ask, how, now, decided["reason"]))
+        return changed
 
     async def lasting(self, asker: Account, to: str, wish: Wish) -> StoredAsk | None:
         """The approval that is good for this call too, if there is one."""
@@ -311,6 +360,17 @@ async def _access(tx: Tx, who: Account, ask_id: str) -> ShownAsk:
     return found
 
 
+async def _end(tx: Tx, ask: StoredAsk, changed: Mapping[str, Any]) -> None:
+    marks = ", ".join(f"{name} = ?" for name in changed)
+    done = await tx.execute(
+        f"UPDATE asks SET {marks} WHERE id = ? AND state = 'open'",  # noqa: S608
+        (*changed.values(), ask.id),
+    )
+    if not done:
+        raise e.AskClosed("Someone was faster.", state="approved")
+    _publish(tx, ask, "ended")
+
+
 async def _lasting(tx: Tx, found: ShownAsk, lasting: Lasting, now: float) -> dict[str, Any]:
     ask = found.ask
     row = await tx.fetch_one(
@@ -342,17 +402,19 @@ def _publish(tx: Tx, ask: StoredAsk, change: str) -> None:
         tx.publish(subject(ASKS, whose), {"id": ask.id, "change": change})
 
 
-def _noted(ask: StoredAsk, now: float) -> decisions.NewDecision:
+def _noted(
+    ask: StoredAsk, how: decisions.Verdict, now: float, reason: str | None
+) -> decisions.NewDecision:
     return decisions.NewDecision(
         account=ask.decider_id,
         id=ask.id,
         at=now,
         kind="call",
-        decision="rejected" if ask.state == "rejected" else "approved",
+        decision=how,
         about=ask.id,
         what=ask.tool,
         place=ask.client,
         asked_by=ask.asker_id,
-        reason=ask.reason,
+        reason=reason,
         ended_at=now,
     )

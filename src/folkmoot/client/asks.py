@@ -37,11 +37,13 @@ class Asks:
         why: str = "",
         to: str | None = None,
         expires_in: int = 3600,
+        edits: bool = False,
     ) -> AskedCall:
         """What became of it, once it was decided or its time is over. Cancelled, it is withdrawn.
 
         Without `to`, the person is asked whose account it is. A hub that is away for a while is
-        asked again.
+        asked again. With `edits` it is what was approved, whose `arguments` can be others than were
+        asked about; without, its state is `edited` then.
         """
         making = asyncio.ensure_future(
             asyncio.to_thread(
@@ -61,6 +63,8 @@ class Asks:
                     found = await asyncio.to_thread(
                         self.hub.get_ask, made.ask_id, wait=WAIT_SECONDS
                     )
+                    if edits and found.edited_as is not None:
+                        return await asyncio.to_thread(self.hub.get_ask, found.edited_as)
                     if found.state != "open":
                         return found
                     continue

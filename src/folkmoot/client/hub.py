@@ -193,6 +193,7 @@ class Hub:
     create_ask = Method(lambda: ops.asking.create)
     get_ask = Method(lambda: ops.asking.result)
     decide_ask = Method(lambda: ops.asking.decide)
+    edit_ask = Method(lambda: ops.asking.edit)
     list_lasting_asks = Method(lambda: ops.asking.lasting)
     stop_ask = Method(lambda: ops.asking.stop)
     withdraw_ask = Method(lambda: ops.asking.withdraw)

@@ -49,8 +49,9 @@ class AskedCall(Struct, frozen=True, kw_only=True):
     id: str
     state: Annotated[
         AskState,
-        "`open` until it is `approved`, `rejected` or `withdrawn`, or has `expired`. What the hub "
-        "does itself is `running` once it is approved, then `done`, or `unknown` if it was lost.",
+        "`open` until it is `approved`, `rejected` or `withdrawn`, or has `expired`; `edited` if "
+        "other arguments were approved, as the ask `edited_as`. What the hub does itself is "
+        "`running` once it is approved, then `done`, or `unknown` if it was lost.",
     ]
     tool: Annotated[str, "What it would call."]
     arguments: Annotated[StoredJson, "With which arguments, exactly."]
@@ -89,6 +90,9 @@ class AskedCall(Struct, frozen=True, kw_only=True):
         "the same; null if for this call alone.",
     ]
     same: list[str]
+    edited_as: Annotated[
+        str | None, "The ask that took its place: the same with the arguments that were approved."
+    ]
     approved_before: Annotated[
         int, "How often the same call was approved before, where this is listed as waiting."
     ] = 0
@@ -126,6 +130,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     expires_at: str
     url: Annotated[str, "Where the person decides."]
     message: str
+
+
+def check_size(arguments: dict[str, Any]) -> None:
+    """Refuse more arguments than anyone is shown."""
+    if len(msgspec.json.encode(arguments)) > MAX_ARGUMENTS_BYTES:
+        most = MAX_ARGUMENTS_BYTES // 1024
+        raise e.ArgumentInvalid(f"arguments has more than {most} KiB.", field="arguments")
 
 
 @asking.adds(
@@ -167,9 +178,7 @@ async def create(
     the state is approved, and exactly as you asked.
     """
     given = arguments or {}
-    if len(msgspec.json.encode(given)) > MAX_ARGUMENTS_BYTES:
-        most = MAX_ARGUMENTS_BYTES // 1024
-        raise e.ArgumentInvalid(f"arguments has more than {most} KiB.", field="arguments")
+    check_size(given)
     services, caller = call.services, call.caller
     came_with = await services.accounts.authentication.by_id(caller.credential_id)
     made = await services.asks.make(
@@ -215,9 +224,10 @@ async def result(
         ),
     ] = 0,
 ) -> AskedCall:
-    """Tell what became of an ask: open, approved, rejected, withdrawn or expired; of a call that
-    the hub makes once it is approved: running, done with its result, or unknown. With wait, it
-    returns as soon as that is known.
+    """Tell what became of an ask: open, approved, rejected, withdrawn or expired; edited if only
+    the arguments of the ask edited_as were approved; of a call that the hub makes once it is
+    approved: running, done with its result, or unknown. With wait, it returns as soon as that is
+    known.
     """
     asks = call.services.asks
     if wait:
@@ -365,6 +375,39 @@ async def approve_longer(
         call.account, ask, "approved", presence, reason or None, Lasting(seconds, names)
     )
     return view(call, ended)
+
+
+@asking.with_(scope="decide").changes(
+    "ask/edit",
+    post(
+        PATH + "/{ask}/edit",
+        "editAsk",
+        "Approve other arguments",
+        "Another ask that has these arguments takes the place of this one, approved: its id is "
+        "`edited_as` of this one. What the hub makes itself it makes with them.",
+        example={"arguments": {"path": "draft.txt"}, "reason": "Not the real one yet."},
+        answer="The ask that took its place.",
+    ),
+    present=check_decider,
+    others_words=("why",),
+    errors=(e.AskUnknown, e.AskClosed, e.AskNotYours, e.AskOutdated, e.PersonNeeded),
+    audit=AuditSpec("ask.decided", "ask"),
+    tool=Absent("What is done instead is for a person to write."),
+    commands=("asks edit",),
+)
+async def edit(
+    call: Call,
+    ask: AskId,
+    arguments: Annotated[dict[str, Any], "The arguments of the call, all of them."],
+    *,
+    reason: Annotated[str, describe("Why, for whoever asked.", max_length=MAX_REASON)] = "",
+) -> AskedCall:
+    """Approve what a program or a rule asks you, with other arguments; whoever asked reads them."""
+    check_size(arguments)
+    given = call.arguments
+    presence = "passkey" if given.ticket else "token" if given.token else None
+    edited = await call.services.asks.edit(call.account, ask, arguments, presence, reason or None)
+    return view(call, edited)
 
 
 class LastingAsks(Struct, frozen=True):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from folkmoot.accounts.model import Account
     from folkmoot.asks.rules import AskRules
     from folkmoot.asks.service import Asks, ShownAsk
+    from folkmoot.core.kinds import Kind
+    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import ToolEntry
@@ -154,7 +156,10 @@ class AskedCalls(Entity):
             # Whoever gave the call up was not told that it is asked about.
             self._start(self._withdraw(account, made.ask))
             raise
-        return self.told(found, tool)
+        if (other := found.ask.edited_as) is None:
+            return self.told(found, tool)
+        found = await self.asks.wait(account, other, rule.wait_seconds)
+        return with_text(self.told(found, tool), edited(found))
 
     def told(self, found: ShownAsk, tool: ToolEntry | None = None) -> dict[str, Any]:
         """What the caller is answered, in words that a model acts on."""
@@ -190,8 +195,10 @@ class AskedCalls(Entity):
                 sentence = f"The ask was withdrawn, so {ask.tool} was not called. {RETRY}"
         return tool_error({"error": sentence, "code": f"ask_{state}", **told})
 
-    async def check(self, ask: StoredAsk) -> float:
-        """Refuse what is not what was shown any more; else how long the call can take."""
+    async def check(self, ask: StoredAsk, instead_of: StoredAsk | None = None) -> float:
+        """Refuse what is not what was shown any more, or other arguments than were asked about that
+        do not fit or that other rules are about; else how long the call can take.
+        """
         principal = await self.accounts.principal(ask.credential_id)
         if principal is None or principal.account_id != ask.asker_id:
             raise e.AskOutdated("What asked for this can't use the hub any more.")
@@ -208,11 +215,35 @@ class AskedCalls(Entity):
         backend = self.gateway.backends.get(tool.namespace)
         if backend is None:
             raise e.AskOutdated(f"The server {tool.namespace} was removed.")
-        rights = self.rights.of_principal(principal)
-        request = request_of(ask)
-        if not rights.allows(parse(f"mcp.request.{TOOLS_CALL}:{ask.tool}"), members(request)):
+        rights, kind = self.rights.of_principal(principal), kind_of(ask)
+        if not rights.allows(kind, members(request_of(instead_of or ask))):
             raise e.AskOutdated(f"@{principal.name} is not allowed to call {ask.tool} any more.")
+        if instead_of is not None:
+            if not rights.allows(kind, members(request_of(ask))):
+                raise e.ArgumentInvalid(
+                    f"@{principal.name} is not allowed to call {ask.tool} with these arguments.",
+                    field="arguments",
+                )
+            if self._rule_of(principal, ask) != self._rule_of(principal, instead_of):
+                raise e.ArgumentInvalid(
+                    "Another rule of the hub is about a call with these arguments. It has to be "
+                    "asked by itself.",
+                    field="arguments",
+                )
+            if (fault := await self.service.fault(tool, told["arguments"])) is not None:
+                sentence = msgspec.json.decode(fault["content"][0]["text"])["error"]
+                raise e.ArgumentInvalid(sentence, field="arguments")
         return backend.spec.call_seconds + STORE_SECONDS
+
+    def _rule_of(self, principal: Principal, ask: StoredAsk) -> str:
+        rule = self.rules().find(
+            principal,
+            kind_of(ask),
+            lambda: members(request_of(ask)),
+            self.rights.names_of,
+            counts=False,
+        )
+        return "" if rule is None else rule.name
 
     def run(self, ask: StoredAsk) -> None:
         """Make an approved call."""
@@ -272,6 +303,23 @@ class AskedCalls(Entity):
 def denied(tool: str, rule: AskRule) -> str:
     """The refusal of a call by a rule."""
     return f"{tool} is denied by a rule of the hub.{f' {rule.reason}' if rule.reason else ''}"
+
+
+def edited(found: ShownAsk) -> str:
+    """What whoever called is told of a call with other arguments."""
+    arguments = msgspec.json.encode(found.ask.told["arguments"]).decode()
+    why = f", saying: {found.ask.reason}" if found.ask.reason else "."
+    return f"@{found.to} approved it with other arguments, {arguments}{why}"
+
+
+def with_text(result: dict[str, Any], text: str) -> dict[str, Any]:
+    """A result that says something first."""
+    return {**result, "content": [{"type": "text", "text": text}, *result.get("content", ())]}
+
+
+def kind_of(ask: StoredAsk) -> Kind:
+    """The kind of the call that was shown."""
+    return parse(f"mcp.request.{TOOLS_CALL}:{ask.tool}")
 
 
 def request_of(ask: StoredAsk) -> Request:

@@ -393,7 +393,8 @@ CREATE TABLE asks (
     result BLOB,
     lasts_until DOUBLE PRECISION,
     same TEXT,
-    lasting TEXT
+    lasting TEXT,
+    edited_as TEXT
 );
 
 CREATE INDEX asks_open_of_asker ON asks (asker_id, until) WHERE state = 'open';

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 
 from folkmoot.asks import service
+from folkmoot.asks.receipts import check
 from folkmoot.asks.rules import AskRules
 from folkmoot.core import errors as e
 from folkmoot.settings import GatewaySpec
@@ -223,10 +226,11 @@ async def test_arguments_nobody_could_look_through_are_refused(tmp_path):
         assert "64 KiB" in await at.ada.refused("demo_echo", text="x" * 70_000)
 
 
-async def test_the_first_rule_that_fits_counts(tmp_path):
-    def with_text(text: str) -> Any:
-        return {"kind": ECHO, "payload": {"params": {"arguments": {"text": text}}}}
+def with_text(text: str) -> Any:
+    return {"kind": ECHO, "payload": {"params": {"arguments": {"text": text}}}}
 
+
+async def test_the_first_rule_that_fits_counts(tmp_path):
     rules = (
         rule("quiet", with_text("quiet"), verdict="allow"),
         rule("never", with_text("never"), verdict="deny"),
@@ -542,3 +546,114 @@ async def test_a_policy_test_tells_the_rule_and_what_was_approved_for_longer(tmp
         assert (judged["verdict"], judged["to"]) == ("allow", "bob")
         asked["arguments"] = {"text": "two"}
         assert (await operator(hub, "folkmoot/judge_call", **asked))["verdict"] == "ask"
+
+
+async def edit(at: Table, id_: str, arguments: Any, **body: Any) -> Any:
+    return await at.decide(id_, "edit", arguments=arguments, **body)
+
+
+async def test_other_arguments_are_another_ask_that_is_made_once_and_that_who_asked_reads(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="all", to="x")
+        new = done(await edit(at, id_, {"text": "some"}, reason="Not all."), 200)
+        assert (new["id"] != id_, new["arguments"]) == (True, {"text": "some"})
+        old = await at.outcome(id_)
+        assert (old["state"], old["edited_as"], old["receipt"]) == ("edited", new["id"], None)
+        assert (old["arguments"], old["reason"]) == ({"text": "all", "to": "x"}, "Not all.")
+        found = await at.outcome(new["id"])
+        assert (found["state"], found["by"], found["digest"] != old["digest"]) == (
+            "done",
+            "ada",
+            True,
+        )
+        assert json.loads(found["result"]["content"][0]["text"]) == {"text": "some"}
+        keys = await at.rest.get("/.well-known/jwks.json")
+        now = time.time()
+        assert check(found["receipt"], keys, "demo:echo", {"text": "some"}, now)["ask"] == new["id"]
+        with pytest.raises(e.ReceiptInvalid):
+            check(found["receipt"], keys, "demo:echo", {"text": "all", "to": "x"}, now)
+        for way in ("approve", "reject"):
+            assert refused(await at.decide(id_, way), 409, "ask_closed")["state"] == "edited"
+        refused(await edit(at, id_, {"text": "more"}), 409, "ask_closed")
+        refused(await edit(at, new["id"], {"text": "more"}), 409, "ask_closed")
+        assert at.calls() == [{"name": "echo", "arguments": {"text": "some"}}]
+        (noted,) = (await at.bob.get("/v1/decisions"))["decisions"]
+        assert (noted["decision"], noted["id"], noted["reason"]) == (
+            "edited",
+            new["id"],
+            "Not all.",
+        )
+
+
+async def test_a_call_that_waits_is_answered_with_what_was_done_instead(tmp_path):
+    async with table(tmp_path, "stateless", rule(wait_seconds=30)) as at:
+        calling = asyncio.ensure_future(at.ada.client.call_tool("demo_echo", {"text": "all"}))
+        (id_,) = await open_asks(at)
+        done(await edit(at, id_, {"text": "some"}, reason="Not all."), 200)
+        told, made = (each.text for each in (await calling).content)
+        assert told == '@bob approved it with other arguments, {"text":"some"}, saying: Not all.'
+        assert json.loads(made) == {"text": "some"}
+
+
+async def test_other_arguments_are_held_to_the_schema_the_rights_and_the_same_rule(tmp_path):
+    rules = (rule("never", with_text("never"), verdict="deny"), rule())
+    async with table(tmp_path, "stateless", *rules) as at:
+        id_ = await at.asked(text="all")
+        path = f"{ASKS}/{id_}/edit"
+        hers = await at.rest.ask("POST", path, {"arguments": {}})
+        refused(hers, 403, "ask_not_yours")
+        for arguments, sentence in (
+            ({"text": 7}, "do not match"),
+            ({"text": "never"}, "Another rule"),
+            ({"text": "x" * 70_000}, "64 KiB"),
+            ("none", "object"),
+        ):
+            wrong = refused(await edit(at, id_, arguments), 400, "argument_invalid")
+            assert (wrong["field"], sentence in wrong["message"]) == ("arguments", True)
+        for node in nodes_of(at.there.hub):
+            allowed = {"ada": (with_text("all"), with_text("rest"))}
+            wanted = msgspec.structs.replace(node.behind._spec, backends={}, grants=allowed)
+            await node.behind.rights.configure(wanted)
+        wrong = refused(await edit(at, id_, {"text": "some"}), 400, "argument_invalid")
+        assert "not allowed" in wrong["message"]
+        assert at.calls() == []
+        done(await edit(at, id_, {"text": "rest"}), 200)
+
+
+async def test_only_who_is_asked_approves_other_arguments_and_in_person_where_that_is_needed(
+    tmp_path,
+):
+    async with table(tmp_path, "stateless", rule(person=True)) as at:
+        id_ = await at.asked(text="all")
+        path, body = f"{ASKS}/{id_}/edit", {"arguments": {"text": "some"}}
+        cyd = await at.there.person("cyd")
+        refused(
+            await Asker(at.there.port, cyd.token, "cyd").ask("POST", path, body), 404, "ask_unknown"
+        )
+        refused(await at.bob.ask("POST", path, body), 403, "person_needed")
+        page = await Browser(at.there.port).sign_in(at.bob.token)
+        done(await page.ask("POST", path, body, folkmoot_confirm=at.bob.token), 200)
+        assert at.calls() == [{"name": "echo", "arguments": {"text": "some"}}]
+
+
+async def test_a_program_reads_which_other_arguments_were_approved(tmp_path):
+    async with table(tmp_path, "stateless") as at:
+        asked = {"tool": "shell", "arguments": {"command": "rm -r ."}, "to": "bob"}
+        made = await at.rest.did("POST", ASKS, asked)
+        id_ = made["ask_id"]
+        new = done(await edit(at, id_, {"command": "ls"}), 200)
+        old = await at.rest.get(f"{ASKS}/{id_}")
+        # It does what it asked about only if that itself is approved.
+        assert (old["state"], old["edited_as"]) == ("edited", new["id"])
+        found = await at.rest.get(f"{ASKS}/{new['id']}")
+        assert (found["state"], found["arguments"]) == ("approved", {"command": "ls"})
+        assert at.calls() == []
+
+
+async def test_after_the_rules_change_no_other_arguments_are_approved(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        id_ = await at.asked(text="all")
+        ruled(at.there, rule(reason="Another one."))
+        refused(await edit(at, id_, {"text": "some"}), 409, "ask_outdated")
+        assert (await at.ada.call("ask_result", ask=id_))["state"] == "open"
+        assert at.calls() == []

@@ -203,6 +203,14 @@ async def test_a_program_goes_on_once_someone_has_decided_and_withdraws_what_it_
     assert (claims["iss"], claims["presence"]) == (hub.hub.base_url, "none")
     with pytest.raises(e.ReceiptInvalid):
         check(said.receipt, told, "shell", {"command": "rm"}, time.time())
+    for edits, state, command in ((True, "approved", "ls -l"), (False, "edited", "ls")):
+        asking = asyncio.ensure_future(asks.ask("shell", {"command": "ls"}, to="bob", edits=edits))
+        while not (waits := await waiting(bob)):  # noqa: ASYNC110 - it is in a thread
+            await asyncio.sleep(0.01)
+        path = approving(waits[0]["call"]["id"], "edit")
+        done(await bob.ask("POST", path, {"arguments": {"command": "ls -l"}}), 200)
+        said = await asyncio.wait_for(asking, 10)
+        assert (said.state, said.arguments) == (state, {"command": command})
     given_up = asyncio.ensure_future(asks.ask("shell", to="bob"))
     while not await waiting(bob):  # noqa: ASYNC110 - it is in a thread
         await asyncio.sleep(0.01)

@@ -192,13 +192,13 @@ function Editor({ text, title, onRelease }: Pick<MessageProps, "onRelease"> & {
 }
 
 /** What was typed as a message, or what is wrong with it. */
-export function parse(text: string): { message?: Record<string, unknown>; error?: string } {
+export function parse(text: string, whole = "A message"): { message?: Record<string, unknown>; error?: string } {
   try {
     const value: unknown = JSON.parse(text);
     if (value !== null && typeof value === "object" && !Array.isArray(value)) {
       return { message: value as Record<string, unknown> };
     }
-    return { error: "A message must be a JSON object." };
+    return { error: `${whole} must be a JSON object.` };
   } catch (error) {
     return { error: `This is not valid JSON: ${(error as Error).message}` };
   }

@@ -60,6 +60,8 @@ export function usePresence(): Presence {
 interface ConfirmingProps {
   verb: string;
   danger?: boolean;
+  /** False while what is to be sent is not whole yet. */
+  ready?: boolean;
   operation: string;
   /** All arguments of the operation, as they will be sent. */
   args: object;
@@ -69,7 +71,7 @@ interface ConfirmingProps {
 }
 
 /** The end of a dialog: what shows that the reader is there, what went wrong, and the buttons. */
-export function Confirming({ verb, danger = false, operation, args, work, onClose }: ConfirmingProps) {
+export function Confirming({ verb, danger = false, ready = true, operation, args, work, onClose }: ConfirmingProps) {
   const presence = usePresence();
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
@@ -92,7 +94,7 @@ export function Confirming({ verb, danger = false, operation, args, work, onClos
         </Notice>
       )}
       <div class="line">
-        <Button kind={danger ? "danger" : "primary"} disabled={busy || !presence.ready} onClick={() => void run()}>
+        <Button kind={danger ? "danger" : "primary"} disabled={busy || !ready || !presence.ready} onClick={() => void run()}>
           {verb}
         </Button>
         <Button disabled={busy} onClick={onClose}>

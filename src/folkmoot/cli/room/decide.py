@@ -273,6 +273,7 @@ AskToolArgument = Annotated[str, argument("TOOL", "What you want to call.")]
 AskedArguments = Annotated[
     str | None, option("--arguments", "JSON", "The arguments of the call, as a JSON object.")
 ]
+OtherArguments = Annotated[str, option("--arguments", "JSON", "All arguments, as a JSON object.")]
 AskWhyOption = Annotated[str, option("--why", "TEXT", "Why, for the person who decides.")]
 AskWhomOption = Annotated[
     str | None, option("--to", "HANDLE", "Who is to decide.  [default: you]", checked_handle)
@@ -322,6 +323,7 @@ def shown_ask(found: AskedCall, *, failed: bool = False) -> Output:
         ("Until", moment(found.expires_at)),
         ("Decided", "" if found.decided_at is None else moment(found.decided_at)),
         ("Reason", found.reason),
+        ("Approved instead", found.edited_as),
     )
     return Output(found, shown, pretty(found.arguments), failed=failed)
 
@@ -334,6 +336,18 @@ def approve_ask(hub: HubClient, ask: AskArgument, reason: ToldOption = "") -> Ou
     """
     found = hub.decide_ask(ask, "approve", reason=reason)
     return Output(found, f"Approved: {at(found.by)} is told.")
+
+
+@account_command
+def edit_ask(
+    hub: HubClient, ask: AskArgument, arguments: OtherArguments, reason: ToldOption = ""
+) -> Output:
+    """Approve what a program asks you, with other arguments.
+
+    It reads which. What your own programs ask, you edit in a browser, with your passkey.
+    """
+    found = hub.edit_ask(ask, given_arguments(arguments), reason=reason)
+    return Output(found, f"Approved with these arguments, as {found.id}: {at(found.by)} is told.")
 
 
 @account_command
@@ -413,6 +427,7 @@ asks_app = group(
         "create": ask,
         "show": show_ask,
         "approve": approve_ask,
+        "edit": edit_ask,
         "reject": reject_ask,
         "lasting": lasting_asks,
         "stop": stop_ask,

@@ -7,6 +7,7 @@ import { Button, Check, Choice, Field, Notice } from "../../../components/parts"
 import { oneLine } from "../../../text/names";
 import { send } from "../../data";
 import { asked, Card, Fact, Moment } from "../../parts/Card";
+import { parse } from "../../parts/Held";
 import { Confirming } from "../../parts/Presence";
 import { Arguments } from "../../parts/Proposal";
 import type { Json } from "../../parts/schema";
@@ -46,10 +47,10 @@ export function AskedCall({ risk, call, onDecided }: {
           <Moment at={Date.parse(call.expires_at) / 1000} left />
         </Fact>
       </dl>
-      <Arguments value={call.arguments as Json} />
+      <Arguments value={(ended ?? call).arguments as Json} />
       {ended ? (
         <Notice tone="good">
-          <span role="status">{outcome(ended)}</span>
+          <span role="status">{outcome(ended, ended.id !== call.id)}</span>
         </Notice>
       ) : (
         may("decide") && <Decide call={call} onEnded={setEnded} onLate={onDecided} />
@@ -58,8 +59,12 @@ export function AskedCall({ risk, call, onDecided }: {
   );
 }
 
-function outcome(ended: hub.AskedCall): string {
+function outcome(ended: hub.AskedCall, edited: boolean): string {
   if (ended.state === "rejected") return "You rejected it.";
+  if (edited) {
+    const rest = ended.rule ? "The hub makes the call with them." : "The program is told.";
+    return `You approved other arguments. ${rest}`;
+  }
   if (ended.lasts_until) return "You approved it and calls like it. The hub makes the call.";
   return ended.rule ? "You approved it. The hub makes the call." : "You approved it. The program is told.";
 }
@@ -69,7 +74,10 @@ function Decide({ call, onEnded, onLate }: {
   onEnded: (call: hub.AskedCall) => void;
   onLate: () => unknown;
 }) {
-  const [verdict, setVerdict] = useState<Verdict | "longer" | "">("");
+  const [verdict, setVerdict] = useState<Verdict | "longer" | "edit" | "">("");
+  const before = JSON.stringify(call.arguments, null, 2);
+  const [text, setText] = useState(before);
+  const { message: others, error: fault } = parse(text, "This");
   const names = Object.keys(call.arguments as Record<string, Json>);
   const [hours, setHours] = useState<Hours>("24");
   const [same, setSame] = useState<readonly string[]>(names);
@@ -78,12 +86,12 @@ function Decide({ call, onEnded, onLate }: {
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState("");
   const path = `/v1/asks/${call.id}`;
-  const other = async (way: Verdict) => {
+  const end = async (way: Verdict | "edit", body: object) => {
     if (busy) return;
     setBusy(true);
     setWrong("");
     try {
-      onEnded(await send<hub.AskedCall>("POST", `${path}/${way}`, { reason }));
+      onEnded(await send<hub.AskedCall>("POST", `${path}/${way}`, body));
     } catch (error) {
       setWrong(sentence(error));
       // Someone may have been faster.
@@ -91,7 +99,7 @@ function Decide({ call, onEnded, onLate }: {
     }
     setBusy(false);
   };
-  const choose = (way: Verdict) => (call.person || way === "reject" ? setVerdict(way) : void other(way));
+  const choose = (way: Verdict) => (call.person || way === "reject" ? setVerdict(way) : void end(way, { reason }));
   return (
     <div class="stack decide">
       {!verdict && call.approved_before >= MANY && (
@@ -99,6 +107,21 @@ function Decide({ call, onEnded, onLate }: {
       )}
       {verdict === "reject" && (
         <Field label="Why not? The program reads it." value={reason} most={MOST_REASON} onInput={setReason} />
+      )}
+      {verdict === "edit" && (
+        <>
+          <div class="json-editor">
+            <Field
+              label="All arguments, as JSON"
+              value={text}
+              rows={Math.min(24, before.split("\n").length + 1)}
+              error={fault}
+              hint={`@${call.by} reads what you changed.`}
+              onInput={setText}
+            />
+          </div>
+          <Field label="Why? The program reads it." value={reason} most={MOST_REASON} onInput={setReason} />
+        </>
       )}
       {verdict === "longer" && (
         <>
@@ -133,7 +156,16 @@ function Decide({ call, onEnded, onLate }: {
           work={async (shown) => onEnded(await follow(`${path}/approve-longer`, { body: longer, shown }))}
           onClose={() => setVerdict("")}
         />
-      ) : verdict && call.person ? (
+      ) : verdict === "edit" && call.person ? (
+        <Confirming
+          verb="Approve these"
+          ready={!!others && text !== before}
+          operation="ask/edit"
+          args={{ ask: call.id, arguments: others, reason }}
+          work={async (shown) => onEnded(await follow(`${path}/edit`, { body: { arguments: others, reason }, shown }))}
+          onClose={() => setVerdict("")}
+        />
+      ) : verdict && verdict !== "edit" && call.person ? (
         <Confirming
           verb={verdict === "approve" ? "Approve" : "Reject"}
           danger={verdict === "reject"}
@@ -152,6 +184,9 @@ function Decide({ call, onEnded, onLate }: {
               <Button kind="danger" disabled={busy} onClick={() => choose("reject")}>
                 Reject…
               </Button>
+              <Button kind="plain" disabled={busy} onClick={() => setVerdict("edit")}>
+                Edit…
+              </Button>
               {call.rule && (
                 <Button kind="plain" disabled={busy} onClick={() => setVerdict("longer")}>
                   Approve for longer…
@@ -159,9 +194,23 @@ function Decide({ call, onEnded, onLate }: {
               )}
             </>
           )}
+          {verdict === "edit" && (
+            <>
+              <Button
+                kind="primary"
+                disabled={busy || !others || text === before}
+                onClick={() => void end("edit", { arguments: others, reason })}
+              >
+                Approve these
+              </Button>
+              <Button disabled={busy} onClick={() => setVerdict("")}>
+                Back
+              </Button>
+            </>
+          )}
           {verdict === "reject" && (
             <>
-              <Button kind="danger" disabled={busy} onClick={() => void other("reject")}>
+              <Button kind="danger" disabled={busy} onClick={() => void end("reject", { reason })}>
                 Reject
               </Button>
               <Button disabled={busy} onClick={() => setVerdict("")}>

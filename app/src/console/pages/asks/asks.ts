@@ -33,7 +33,8 @@ const VERDICTS: Record<hub.Decision["decision"], string> = {
   accepted: "Accepted",
 };
 
-export const verdict = (it: hub.Decision) => VERDICTS[it.decision] ?? it.decision;
+export const verdict = (it: hub.Decision) =>
+  it.kind === "call" && it.decision === "edited" ? "Approved, edited" : (VERDICTS[it.decision] ?? it.decision);
 
 /** What came of a decision, in words, and whether that is well, ill, or not known yet. */
 export function outcome({ kind, decision, by, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
