@@ -336,7 +336,7 @@ def test_what_is_asked_is_approved_with_other_arguments(moot, desk):
     page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
     shown = card(page, "rm -r .")
     shown.get_by_role("button", name="Edit…").click()
-    field, approve = shown.get_by_label("All arguments"), shown.get_by_text("Approve these")
+    field, approve = shown.get_by_label("All arguments"), shown.get_by_text("Approve as edited")
     expect(approve).to_be_disabled()
     field.fill("[]")
     shows(shown, "This must be a JSON object.", "@bob reads what you changed.")

@@ -158,7 +158,7 @@ function Decide({ call, onEnded, onLate }: {
         />
       ) : verdict === "edit" && call.person ? (
         <Confirming
-          verb="Approve these"
+          verb="Approve as edited"
           ready={!!others && text !== before}
           operation="ask/edit"
           args={{ ask: call.id, arguments: others, reason }}
@@ -201,7 +201,7 @@ function Decide({ call, onEnded, onLate }: {
                 disabled={busy || !others || text === before}
                 onClick={() => void end("edit", { arguments: others, reason })}
               >
-                Approve these
+                Approve as edited
               </Button>
               <Button disabled={busy} onClick={() => setVerdict("")}>
                 Back
