@@ -22,8 +22,8 @@ MOST = {
     "asks": 627,
     "bridge": 1_902,
     "bus": 1_065,
-    "cli": 10_581,
-    "client": 2_774,
+    "cli": 10_705,
+    "client": 2_790,
     "cluster": 1_187,
     "core": 4_161,
     "datafolder": 415,
@@ -31,7 +31,7 @@ MOST = {
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,
-    "operations": 8_774,
+    "operations": 8_777,
     "proxy": 6_359,
     "relay": 6_869,
     "rooms": 9_822,
@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 89_023
+MOST_TESTS = 89_123
 
 
 def code_lines(text: str) -> int:

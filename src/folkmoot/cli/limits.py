@@ -28,6 +28,8 @@ LIST_TOOLS_SECONDS: Final = 5
 """How long participants may take to list their tools."""
 CALL_SECONDS: Final = 30
 """How long `room call` and `room approve` wait for the answer, unless told otherwise."""
+WATCH_AGAIN_SECONDS: Final = 3.0
+"""After how long `watch` asks a hub again that is away."""
 MAX_ASKS: Final = 100
 """What `asks` and `decisions` list."""
 MAX_LINE: Final = 4 * 1024 * 1024

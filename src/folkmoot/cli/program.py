@@ -58,6 +58,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "room": "room:app",
         "asks": "room.decide:asks_app",
         "decisions": "room.decide:decisions",
+        "watch": "watch:watch",
     },
     "Run a hub": {
         "serve": "serve:serve",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -12,6 +13,7 @@ from folkmoot.client.asking import Method, bound, lenient, read_answer, request_
 from folkmoot.client.http import refusal
 from folkmoot.client.limits import ANSWER_SECONDS
 from folkmoot.client.transports import (
+    Events,
     HubAnswer,
     HubRequest,
     Tcp,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from ssl import SSLContext
 
+    from folkmoot.client.transports import OnEvent
     from folkmoot.operations.declare import Served
 
 UNAUTHORISED = 401
@@ -106,6 +109,18 @@ class Hub:
         except ValueError:
             self.read(answer)
             raise self.not_understood() from None
+
+    def follow(self, on_event: OnEvent, after: str = "") -> None:
+        """Call `on_event` with each event that comes: its name, its id and its data.
+
+        The first has no name: its id is where the stream begins. With the id of the last one,
+        `after`, another stream goes on where one broke.
+        """
+        members = {"last_event_id": after} if after else {}
+        request = request_for(ops.events.follow_events.as_routed(), members, self.token)
+        answer = self.send(request, self.seconds, partial(Events, on_event))
+        if answer.failed:
+            raise self.refused(answer.status, self.read(answer))
 
     def exchange(
         self, method: str, path: str, body: bytes, headers: dict[str, str], seconds: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -54,6 +54,8 @@ class HubAnswer:
         self.failed = False
         self.ended = False
         """Whether all of it has come."""
+        self.event_id = ""
+        """The id of the last event that had one."""
         self._most, self._into, self._on_progress = most, into, on_progress
         self._streams = False
 
@@ -78,6 +80,7 @@ class HubAnswer:
         for event in events:
             pairs = [line.partition(b":") for line in event.split(b"\n")]
             members = {name: value.strip() for name, _, value in pairs}
+            self.event_id = members.get(b"id", b"").decode() or self.event_id
             if b"data" in members and not self.ended:
                 self.read_event(members.get(b"event", b"").decode(), members[b"data"])
 
@@ -97,6 +100,20 @@ class HubAnswer:
         """Refuse an answer that is cut off."""
         if self._streams and not self.ended:
             raise e.HubUnreachable(HUNG_UP)
+
+
+OnEvent: TypeAlias = Callable[[str, str, Any], None]
+
+
+class Events(HubAnswer):
+    """An answer that goes on: its events are passed on as they come."""
+
+    def __init__(self, on_event: OnEvent, *given: Any) -> None:
+        super().__init__(*given)
+        self._on_event = on_event
+
+    def read_event(self, name: str, data: bytes) -> None:
+        self._on_event(name, self.event_id, decoded(data))
 
 
 def decoded(body: bytes | bytearray) -> Any:

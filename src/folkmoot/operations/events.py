@@ -88,8 +88,11 @@ class AskChanged(Struct, frozen=True):
 
     id: Annotated[str, Meta(description="The id of the ask.")]
     change: Annotated[
-        Literal["made", "ended"],
-        Meta(description="Made; or approved, rejected or withdrawn."),
+        Literal["made", "ended", "done", "stopped"],
+        Meta(
+            description="Made; approved, rejected, edited or withdrawn; done by the hub; or no "
+            "longer good for other calls."
+        ),
     ]
 
 
@@ -396,7 +399,7 @@ class FollowedEvent(Struct, frozen=True):
     scope="",
     errors=(e.ConnectionsExceeded, e.HubFull),
     tool=Absent("MCP has notifications for it."),
-    commands=Absent("It is for programs; 'folkmoot inbox --wait' waits for mail."),
+    commands=("watch",),
 )
 async def follow_events(
     call: Call,
