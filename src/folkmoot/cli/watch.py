@@ -73,7 +73,7 @@ def news_of(hub: HubClient, handle: str, name: str, data: dict[str, Any]) -> New
 def asked(hub: HubClient, room: str, id_: str) -> News | None:
     """A proposal, if it is for the user to decide."""
     for it in hub.list_asks(limit=MAX_ASKS).asks:
-        if it.proposal is not None and it.proposal.id == id_:
+        if it.proposal and it.proposal.id == id_:
             text = f"{at(it.by)} proposes in {word(room)}: {what(it)[:PREVIEW]}"
             return News(about="ask", text=text, by=it.by, id=id_, room=room)
     return None
