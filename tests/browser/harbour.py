@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from folkmoot.cli.client import HubClient
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeSide
 from tests.browser.console import Operated
@@ -85,6 +86,16 @@ def harbour(here: Operated, ada: Person, folder: Path) -> None:
     ):
         more = {"reason": reason, "expires_in": 1800}
         people["tides"].propose(room, f"boats:{called}", given, "boats", **more)
+    coding = here.ask("folkmoot/create_token_for", handle="grace", label="Claude Code", scope="ask")
+    HubClient(here.url, coding["token"]).call(
+        "ask/create",
+        {
+            "tool": "Bash",
+            "arguments": {"command": "make deploy", "timeout": 600},
+            "why": "The tests pass, and the page of the tides is from last week.",
+            "to": "ada",
+        },
+    )
     changed = {"tools": [CHANGED, *SERVERS["boats"][1:]], "serverInfo": {"name": "boats-server"}}
     (folder / "boats.json").write_text(json.dumps(changed))
     here.ask("folkmoot/server_restart", namespace="boats")

@@ -40,6 +40,7 @@ DOCS = (
     ("console-home", "light", 1280),
     ("console-room", "dark", 1280),
     ("console-asks", "light", 390),
+    ("console-programs", "light", 390),
     ("console-server", "light", 1280),
     ("console-tape", "light", 1280),
     ("console-numbers", "dark", 1280),
@@ -135,6 +136,11 @@ def open_bob(page: Page) -> None:
     page.locator(".letter").last.wait_for()
 
 
+def only_programs(page: Page) -> None:
+    page.get_by_role("button", name="Programs").click()
+    page.wait_for_timeout(300)
+
+
 def add_a_server(page: Page) -> None:
     page.get_by_role("button", name="Add a server").click()
 
@@ -171,6 +177,7 @@ VIEW: dict[str, Draw] = {
     "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),
     "console-room": OnConsole("/rooms/harbour", ".decision .button"),
     "console-asks": OnConsole("/decisions", ".asks > li"),
+    "console-programs": OnConsole("/decisions", ".asks > li", only_programs),
     "console-decided": OnConsole("/decisions?show=decided", "main h1"),
     "console-servers": OnConsole("/servers", "table td"),
     "console-add": OnConsole("/servers", "table td", add_a_server),
