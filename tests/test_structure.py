@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 89_123
+MOST_TESTS = 89_138
 
 
 def code_lines(text: str) -> int:
