@@ -27,7 +27,7 @@ MOST = {
     "cluster": 1_187,
     "core": 4_161,
     "datafolder": 415,
-    "gateway": 4_343,
+    "gateway": 4_341,
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,

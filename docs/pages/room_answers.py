@@ -152,7 +152,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
         "message": "Proposed. room_read with this seq as after, and wait, shows the decision.",
     },
     "room/proposals": {"room": "tea", "proposals": [PROPOSAL]},
-    "folkmoot/asks": {
+    "ask/list": {
         "asks": [
             {
                 "id": f"proposal:tea/{ID}",

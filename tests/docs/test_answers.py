@@ -60,7 +60,7 @@ async def in_a_room(hub: str, alice: Person, bob: Person) -> dict[str, Any]:
     decided = {"proposal": given["room/propose"]["proposal"], "decision": "fulfil"}
     rest: dict[str, dict[str, Any]] = {
         "room/proposals": tea,
-        "folkmoot/asks": {},
+        "ask/list": {},
         "room/decide": {**tea, **decided},
         "room/invite": {**tea, "guest": "zoe"},
         "room/leave": tea,

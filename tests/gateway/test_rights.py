@@ -52,7 +52,7 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
         "add_passkey rename_passkey remove_passkey export_me my_invites withdraw_my_invite "
         "connections begin_connection finish_connection forget_connection "
         "my_servers my_tools try_tool "
-        "events activity asks decisions find_tool call_tool"
+        "events activity find_tool call_tool"
     )
     assert list(rights) == [
         f"{CALL}:msg/*",

@@ -32,7 +32,7 @@ ROOMS = named_in(
     "decide invite",
 )
 FINDERS = named_in("folkmoot", "find_tool call_tool")
-OWN = named_in("folkmoot", "tokens asks") | named_in("ask", "create decide result withdraw")
+OWN = named_in("folkmoot", "tokens") | named_in("ask", "create decide list result withdraw")
 # Tools that reach nobody but their caller.
 ALONE = (
     DESTROYING

@@ -68,8 +68,6 @@ SERVERS: Final = tuple(
 EVENTS: Final = (
     "mcp.request.tools/call:folkmoot/events",
     "mcp.request.tools/call:folkmoot/activity",
-    "mcp.request.tools/call:folkmoot/asks",
-    "mcp.request.tools/call:folkmoot/decisions",
 )
 """To follow events, each of which is judged by the operation that tells the same; and to read what
 one did.

@@ -107,7 +107,7 @@ class WaitingAsk(NamedTuple):
 
 
 @deciding.reads(
-    "folkmoot/asks",
+    "ask/list",
     get(
         "/v1/asks",
         "listAsks",
@@ -131,7 +131,7 @@ async def asks(
 ) -> Asks:
     """List what waits for your user's decision, the riskiest first: proposals in all their rooms,
     and what programs ask; for operators also held messages, and tools that changed. Decide on
-    proposals with room_decide, and only as your user wants.
+    proposals with room_decide, on what programs ask with ask_decide, and only as your user wants.
     """
     services, principal = call.services, call.caller.principal
     found = await services.rooms.asks.open_for(call.visitor)
@@ -316,7 +316,7 @@ class Decisions(Struct, frozen=True):
 
 
 @deciding.reads(
-    "folkmoot/decisions",
+    "ask/decided",
     get(
         "/v1/decisions",
         "listDecisions",

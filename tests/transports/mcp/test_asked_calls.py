@@ -110,7 +110,7 @@ async def test_of_two_assistants_one_asks_and_the_other_decides(tmp_path, era):
     async with table(tmp_path, era, rule()) as at:
         theirs = await at.there.returning(at.bob.token)
         first, second = await at.asked(text="one"), await at.asked(text="two")
-        seen = (await theirs.call("folkmoot_asks", kind="call"))["asks"]
+        seen = (await theirs.call("ask_list", kind="call"))["asks"]
         assert [each["call"]["arguments"] for each in seen] == [{"text": "one"}, {"text": "two"}]
         told = await theirs.call("ask_decide", ask=first, verdict="approve", reason="Go on.")
         assert told["state"] in {"running", "done"}
