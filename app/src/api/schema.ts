@@ -508,6 +508,7 @@ export type Digest = {
   urgent_count: number;
   more_senders?: number;
   rooms?: Array<UnreadRoom>;
+  asks?: number;
 };
 
 export type Document = object;

@@ -87,12 +87,7 @@ class Asks:
                 ("asker_id", asker, MAX_OPEN),
                 ("decider_id", decider, MAX_WAITING),
             ):
-                row = await tx.fetch_one(
-                    f"SELECT COUNT(*) FROM asks WHERE {column} = ? "  # noqa: S608
-                    "AND state = 'open' AND until > ?",
-                    (whose.id, now),
-                )
-                if row is not None and row[0] >= most:
+                if await _count(tx, column, whose.id, now) >= most:
                     raise e.TooManyAsks(f"@{whose.handle} has {most} open asks already.")
             ask = StoredAsk(
                 id=id_,
@@ -152,6 +147,11 @@ class Asks:
                 (decider_id, self._clock.now(), MAX_WAITING),
             )
         )
+
+    async def count_waiting(self, decider_id: str) -> int:
+        """How much waits for someone."""
+        now = self._clock.now()
+        return await self._store.read(lambda tx: _count(tx, "decider_id", decider_id, now))
 
     async def end(
         self,
@@ -343,6 +343,15 @@ async def asks_of(tx: Tx, account_id: str) -> list[ShownAsk]:
         tx, _shown, f"{_FIND} WHERE a.asker_id = ? OR a.decider_id = ? ORDER BY a.at",
         (account_id, account_id),
     )  # fmt: skip
+
+
+async def _count(tx: Tx, column: str, account_id: str, now: float) -> int:
+    """How many open asks someone has, or has to decide."""
+    row = await tx.fetch_one(
+        f"SELECT COUNT(*) FROM asks WHERE {column} = ? AND state = 'open' AND until > ?",  # noqa: S608
+        (account_id, now),
+    )
+    return 0 if row is None else int(row[0])
 
 
 async def _named(tx: Tx, handle: str, now: int) -> Account:

@@ -82,9 +82,13 @@ async def thread(
 
 
 class HubDigest(Digest, frozen=True):
-    """What is unread, and the rooms where someone waits for you: who mentions or invites you."""
+    """What is unread, the rooms where someone waits for you, who mentions or invites you, and how
+    many programs wait for your decision.
+    """
 
     rooms: list[UnreadRoom] | UnsetType = UNSET
+    asks: int | UnsetType = UNSET
+    """How many there are, if any; `ask/list` has them."""
 
 
 @mail.reads(
@@ -94,14 +98,18 @@ class HubDigest(Digest, frozen=True):
     commands=("digest",),
 )
 async def digest(call: Call) -> HubDigest:
-    """Get a summary of your unread messages and recent activity."""
-    services = call.services
+    """Get a summary of your unread messages and recent activity, and of what waits for your user:
+    in rooms, and how many programs ask for a decision, which ask/list has.
+    """
+    services, principal = call.services, call.caller.principal
     found = HubDigest(**asdict(await services.mail.digest(call.account)))
-    if not services.permits(call.caller.principal, "room/unread"):
-        return found
-    unread = (await services.rooms.unread_rooms(call.visitor)).rooms
-    waiting = [it for it in unread if it.mentions or it.invited][:MAX_ROOMS_TOLD]
-    return replace(found, rooms=waiting) if waiting else found
+    if services.permits(principal, "room/unread"):
+        unread = (await services.rooms.unread_rooms(call.visitor)).rooms
+        waiting = [it for it in unread if it.mentions or it.invited][:MAX_ROOMS_TOLD]
+        found = replace(found, rooms=waiting or UNSET)
+    if services.permits(principal, "ask/list"):
+        found = replace(found, asks=await services.asks.count_waiting(call.account.id) or UNSET)
+    return found
 
 
 class ThreadDone(Struct, frozen=True):

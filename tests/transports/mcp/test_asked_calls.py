@@ -657,3 +657,17 @@ async def test_after_the_rules_change_no_other_arguments_are_approved(tmp_path):
         refused(await edit(at, id_, {"text": "some"}), 409, "ask_outdated")
         assert (await at.ada.call("ask_result", ask=id_))["state"] == "open"
         assert at.calls() == []
+
+
+async def test_an_assistant_reads_with_its_mail_how_many_programs_wait(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
+        theirs = await at.there.returning(at.bob.token)
+        assert "asks" not in await theirs.call("msg_digest")
+        id_ = await at.asked(text="one")
+        assert (await theirs.call("msg_digest"))["asks"] == 1
+        assert "asks" not in await at.ada.call("msg_digest")
+        made = await at.bob.did("POST", "/v1/me/credentials", {"label": "x", "scope": "mail.read"})
+        mail_alone = await at.there.returning(made["token"])
+        assert "asks" not in await mail_alone.call("msg_digest")
+        done(await at.decide(id_, "reject"), 200)
+        assert "asks" not in await theirs.call("msg_digest")
