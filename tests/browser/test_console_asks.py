@@ -68,6 +68,13 @@ class Moot:
         names = {"folder": self.folder, "python": sys.executable, "server": server}
         (self.folder / "config.toml").write_text(CONFIG.format(**names, version=version))
 
+    def ask_about_tasks(self) -> None:
+        """Have a rule ask ada before anyone adds a task."""
+        settings = self.folder / "config.toml"
+        if ASKED not in settings.read_text():
+            settings.write_text(settings.read_text() + ASKED)
+            self.here.ask("folkmoot/reload")
+
     def room(self, **settings: Any) -> str:
         self.rooms += 1
         name = f"square-{self.rooms}"
@@ -313,9 +320,7 @@ def test_what_ones_own_program_asks_needs_ones_passkey(moot, desk):
 
 
 def test_what_a_rule_asks_about_the_hub_calls_once_it_is_approved(moot, desk):
-    with (moot.folder / "config.toml").open("a") as settings:
-        settings.write(ASKED)
-    moot.here.ask("folkmoot/reload")
+    moot.ask_about_tasks()
     asked = moot.bob.call("tasks:add", title="Paint the fence")
     page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
     shown = card(page, "Call the tool tasks:add")
@@ -357,11 +362,26 @@ def test_what_is_asked_is_approved_with_other_arguments(moot, desk):
     expect(rows).to_contain_text("Approved, edited")
 
 
+def test_a_call_of_the_hub_with_other_arguments_needs_who_decides_in_person(moot, desk):
+    moot.ask_about_tasks()
+    asked = moot.bob.call("tasks:add", title="Mow the lawn")
+    page = Console(desk, moot.here.url, moot.ada.token, "/decisions")
+    shown = card(page, "Mow the lawn")
+    shown.get_by_role("button", name="Edit…").click()
+    approve = shown.get_by_role("button", name="Approve as edited")
+    shown.get_by_label("Your token, once more").fill(moot.ada.token)
+    expect(approve).to_be_disabled()
+    shown.get_by_label("All arguments").fill('{"title": "Mow half of it"}')
+    approve.click()
+    done = page.page.locator(".asks > li").filter(has_text="You approved other arguments.")
+    shows(done, "Mow half of it", "The hub makes the call with them.")
+    new = moot.bob.call("ask/result", ask=asked["ask_id"])["edited_as"]
+    made = moot.bob.call("ask/result", ask=new, wait=20)
+    assert (made["state"], made["arguments"]) == ("done", {"title": "Mow half of it"})
+
+
 def test_what_is_approved_for_longer_is_listed_and_can_be_ended(moot, desk):
-    settings = moot.folder / "config.toml"
-    if ASKED not in settings.read_text():
-        settings.write_text(settings.read_text() + ASKED)
-    moot.here.ask("folkmoot/reload")
+    moot.ask_about_tasks()
     asked = moot.bob.call("tasks:add", title="Sweep the yard")
     page = Console(desk, moot.here.url, moot.ada.token, "/decisions", width=390, has_touch=True)
     shown = card(page, "Sweep the yard")

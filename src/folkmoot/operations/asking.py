@@ -246,6 +246,15 @@ async def check_decider(call: Call, operation: str) -> None:
         await check_person(call, operation, ask.credential_id)
 
 
+async def check_editor(call: Call, operation: str) -> None:
+    """The same, and refuse programs where the hub would call in another's name what they wrote."""
+    ask = (await call.services.asks.find(call.account, call.arguments.ask)).ask
+    if ask.rule:
+        await check_person(call, operation, ask.credential_id)
+    else:
+        await check_decider(call, operation)
+
+
 async def check_person(call: Call, operation: str, asked_with: str) -> None:
     """Refuse whoever is not in a browser, with a passkey or a token that did not ask itself."""
     given, caller = call.arguments, call.caller
@@ -384,11 +393,12 @@ async def approve_longer(
         "editAsk",
         "Approve other arguments",
         "Another ask that has these arguments takes the place of this one, approved: its id is "
-        "`edited_as` of this one. What the hub makes itself it makes with them.",
+        "`edited_as` of this one. What a rule asks about, the hub calls with them in the name of "
+        "whoever asked; that needs you in a browser, with your passkey.",
         example={"arguments": {"path": "draft.txt"}, "reason": "Not the real one yet."},
         answer="The ask that took its place.",
     ),
-    present=check_decider,
+    present=check_editor,
     others_words=("why",),
     errors=(e.AskUnknown, e.AskClosed, e.AskNotYours, e.AskOutdated, e.PersonNeeded),
     audit=AuditSpec("ask.decided", "ask"),

@@ -549,7 +549,10 @@ async def test_a_policy_test_tells_the_rule_and_what_was_approved_for_longer(tmp
 
 
 async def edit(at: Table, id_: str, arguments: Any, **body: Any) -> Any:
-    return await at.decide(id_, "edit", arguments=arguments, **body)
+    """What Bob is answered who is at a browser."""
+    page = await Browser(at.there.port).sign_in(at.bob.token)
+    given = {"arguments": arguments, **body}
+    return await page.ask("POST", f"{ASKS}/{id_}/edit", given, folkmoot_confirm=at.bob.token)
 
 
 async def test_other_arguments_are_another_ask_that_is_made_once_and_that_who_asked_reads(tmp_path):
@@ -599,9 +602,6 @@ async def test_other_arguments_are_held_to_the_schema_the_rights_and_the_same_ru
     rules = (rule("never", with_text("never"), verdict="deny"), rule())
     async with table(tmp_path, "stateless", *rules) as at:
         id_ = await at.asked(text="all")
-        path = f"{ASKS}/{id_}/edit"
-        hers = await at.rest.ask("POST", path, {"arguments": {}})
-        refused(hers, 403, "ask_not_yours")
         for arguments, sentence in (
             ({"text": 7}, "do not match"),
             ({"text": "never"}, "Another rule"),
@@ -620,19 +620,25 @@ async def test_other_arguments_are_held_to_the_schema_the_rights_and_the_same_ru
         done(await edit(at, id_, {"text": "rest"}), 200)
 
 
-async def test_only_who_is_asked_approves_other_arguments_and_in_person_where_that_is_needed(
-    tmp_path,
-):
-    async with table(tmp_path, "stateless", rule(person=True)) as at:
+async def test_other_arguments_are_for_who_is_asked_in_person(tmp_path):
+    async with table(tmp_path, "stateless", rule()) as at:
         id_ = await at.asked(text="all")
         path, body = f"{ASKS}/{id_}/edit", {"arguments": {"text": "some"}}
-        cyd = await at.there.person("cyd")
-        refused(
-            await Asker(at.there.port, cyd.token, "cyd").ask("POST", path, body), 404, "ask_unknown"
-        )
+        # Nobody's assistant acts in another's name by it.
         refused(await at.bob.ask("POST", path, body), 403, "person_needed")
-        page = await Browser(at.there.port).sign_in(at.bob.token)
-        done(await page.ask("POST", path, body, folkmoot_confirm=at.bob.token), 200)
+        cyd = await at.there.person("cyd")
+        theirs = Asker(at.there.port, cyd.token, "cyd")
+        refused(await theirs.ask("POST", path, body), 404, "ask_unknown")
+        other = await at.rest.did("POST", "/v1/me/credentials", {"label": "other"})
+        hers = await Browser(at.there.port).sign_in(other["token"])
+        refused(
+            await hers.ask("POST", path, body, folkmoot_confirm=other["token"]),
+            403,
+            "ask_not_yours",
+        )
+        assert at.calls() == []
+        done(await edit(at, id_, {"text": "some"}), 200)
+        await at.outcome((await at.outcome(id_))["edited_as"])
         assert at.calls() == [{"name": "echo", "arguments": {"text": "some"}}]
 
 
@@ -641,7 +647,9 @@ async def test_a_program_reads_which_other_arguments_were_approved(tmp_path):
         asked = {"tool": "shell", "arguments": {"command": "rm -r ."}, "to": "bob"}
         made = await at.rest.did("POST", ASKS, asked)
         id_ = made["ask_id"]
-        new = done(await edit(at, id_, {"command": "ls"}), 200)
+        path, body = f"{ASKS}/{id_}/edit", {"arguments": {"command": "ls"}}
+        refused(await at.rest.ask("POST", path, body), 403, "ask_not_yours")
+        new = done(await at.bob.ask("POST", path, body), 200)
         old = await at.rest.get(f"{ASKS}/{id_}")
         # It does what it asked about only if that itself is approved.
         assert (old["state"], old["edited_as"]) == ("edited", new["id"])

@@ -344,7 +344,8 @@ def edit_ask(
 ) -> Output:
     """Approve what a program asks you, with other arguments.
 
-    It reads which. What your own programs ask, you edit in a browser, with your passkey.
+    It reads which. What your own programs ask, or a rule of the hub, you edit in a browser, with
+    your passkey.
     """
     found = hub.edit_ask(ask, given_arguments(arguments), reason=reason)
     return Output(found, f"Approved with these arguments, as {found.id}: {at(found.by)} is told.")

@@ -86,6 +86,8 @@ function Decide({ call, onEnded, onLate }: {
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState("");
   const path = `/v1/asks/${call.id}`;
+  // What the hub calls with other arguments it calls in the name of whoever asked.
+  const inPerson = call.person || !!call.rule;
   const end = async (way: Verdict | "edit", body: object) => {
     if (busy) return;
     setBusy(true);
@@ -156,7 +158,7 @@ function Decide({ call, onEnded, onLate }: {
           work={async (shown) => onEnded(await follow(`${path}/approve-longer`, { body: longer, shown }))}
           onClose={() => setVerdict("")}
         />
-      ) : verdict === "edit" && call.person ? (
+      ) : verdict === "edit" && inPerson ? (
         <Confirming
           verb="Approve as edited"
           ready={!!others && text !== before}
@@ -165,7 +167,7 @@ function Decide({ call, onEnded, onLate }: {
           work={async (shown) => onEnded(await follow(`${path}/edit`, { body: { arguments: others, reason }, shown }))}
           onClose={() => setVerdict("")}
         />
-      ) : verdict && verdict !== "edit" && call.person ? (
+      ) : verdict && call.person && verdict !== "edit" ? (
         <Confirming
           verb={verdict === "approve" ? "Approve" : "Reject"}
           danger={verdict === "reject"}
