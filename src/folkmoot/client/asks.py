@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.client.hub import Hub
 from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
-    from folkmoot.operations.asking import AskedCall
+    from folkmoot.operations.asking import Asked, AskedCall
 
 WAIT_SECONDS: Final = 50
 """For which the hub is asked to wait at a time."""
@@ -45,16 +46,16 @@ class Asks:
         asked again. With `edits` it is what was approved, whose `arguments` can be others than were
         asked about; without, its state is `edited` then.
         """
-        making = asyncio.ensure_future(
-            asyncio.to_thread(
-                self.hub.create_ask,
-                tool,
-                arguments=arguments,
-                why=why,
-                to=to,
-                expires_in=expires_in,
-            )
+        create = partial(
+            self.hub.create_ask,
+            tool,
+            arguments=arguments,
+            why=why,
+            to=to,
+            expires_in=expires_in,
         )
+        # No task: where a loop is closed, all of those are cancelled.
+        making = asyncio.get_running_loop().run_in_executor(None, create)
         ends = time.monotonic() + expires_in + WAIT_SECONDS
         try:
             made = await asyncio.shield(making)
@@ -72,7 +73,14 @@ class Asks:
                     raise e.HubUnreachable("The hub did not answer in time.")
                 await asyncio.sleep(1)
         except asyncio.CancelledError:
-            # Also where it was given up before the hub had said that it is made.
-            with suppress(e.FolkmootError):
-                await asyncio.to_thread(self.hub.withdraw_ask, (await making).ask_id)
+            withdrawing = asyncio.ensure_future(self._withdraw(making))
+            # Whoever is cancelled again withdraws it all the same.
+            while not withdrawing.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.shield(withdrawing)
             raise
+
+    async def _withdraw(self, making: asyncio.Future[Asked]) -> None:
+        """Withdraw an ask, also one that was given up before the hub had said that it is made."""
+        with suppress(e.FolkmootError):
+            await asyncio.to_thread(self.hub.withdraw_ask, (await making).ask_id)

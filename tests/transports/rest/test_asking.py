@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -217,6 +218,32 @@ async def test_a_program_goes_on_once_someone_has_decided_and_withdraws_what_it_
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await given_up
+    assert await waiting(bob) == []
+
+
+async def test_a_program_that_is_cancelled_again_while_it_gives_up_still_withdraws_its_ask(
+    hub, ada, bob
+):
+    asks = Asks(hub.hub.base_url, ada.token)
+    create, go_on, made = asks.hub.create_ask, threading.Event(), threading.Event()
+
+    def slowly(*args, **options):
+        assert go_on.wait(10)
+        try:
+            return create(*args, **options)
+        finally:
+            made.set()
+
+    asks.hub.create_ask = slowly
+    given_up = asyncio.ensure_future(asks.ask("shell", to="bob"))
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+        given_up.cancel()
+    await asyncio.sleep(0.01)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    assert await asyncio.to_thread(made.wait, 10)
     assert await waiting(bob) == []
 
 
