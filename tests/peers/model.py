@@ -1,4 +1,4 @@
-"""Stands in for the models of Codex and Claude Code: calls `msg_whoami`, and repeats the answer."""
+"""Stands in for the models of Codex and Claude Code: calls one tool, and repeats its answer."""
 
 from __future__ import annotations
 
@@ -36,38 +36,43 @@ async def responses(request: Request) -> Response:
     )
 
 
-async def messages(request: Request) -> Response:
-    """Claude Code asks here, also for a title, without tools."""
-    asked = await request.json()
-    blocks = [
-        block
-        for message in asked["messages"]
-        if isinstance(message["content"], list)
-        for block in message["content"]
-    ]
-    results = [each["content"] for each in blocks if each["type"] == "tool_result"]
-    if results or not asked.get("tools"):
-        block = {"type": "text", "text": ""}
-        delta = {"type": "text_delta", "text": json.dumps(results)}
-    else:
-        block = {"type": "tool_use", "id": "t", "name": TOOL, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": "{}"}
-    used = {"input_tokens": 1, "output_tokens": 1}
-    told = {"type": "message", "role": "assistant", "id": "m", "model": asked["model"]}
-    message = {**told, "content": [], "usage": used, "stop_reason": None, "stop_sequence": None}
-    why = "tool_use" if block["type"] == "tool_use" else "end_turn"
-    ended = {"stop_reason": why, "stop_sequence": None}
-    return streamed(
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": ended, "usage": used},
-        {"type": "message_stop"},
-    )
+def calling(tool: str, arguments: dict[str, Any]) -> Route:
+    """Where Claude Code asks a model that calls a tool with these arguments."""
+
+    async def messages(request: Request) -> Response:
+        """Claude Code asks here, also for a title, without tools."""
+        asked = await request.json()
+        blocks = [
+            block
+            for message in asked["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
+        results = [each["content"] for each in blocks if each["type"] == "tool_result"]
+        if results or not asked.get("tools"):
+            block = {"type": "text", "text": ""}
+            delta = {"type": "text_delta", "text": json.dumps(results)}
+        else:
+            block = {"type": "tool_use", "id": "t", "name": tool, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+        used = {"input_tokens": 1, "output_tokens": 1}
+        told = {"type": "message", "role": "assistant", "id": "m", "model": asked["model"]}
+        message = {**told, "content": [], "usage": used, "stop_reason": None, "stop_sequence": None}
+        why = "tool_use" if block["type"] == "tool_use" else "end_turn"
+        ended = {"stop_reason": why, "stop_sequence": None}
+        return streamed(
+            {"type": "message_start", "message": message},
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": ended, "usage": used},
+            {"type": "message_stop"},
+        )
+
+    return Route("/v1/messages", messages, methods=["POST"])
 
 
 ROUTES = [
     Route("/v1/responses", responses, methods=["POST"]),
-    Route("/v1/messages", messages, methods=["POST"]),
+    calling(TOOL, {}),
 ]
