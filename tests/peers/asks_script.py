@@ -6,14 +6,13 @@ arguments were approved, and then repeats what it read.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
 import sys
 from importlib import import_module
 
-NAME, URL, TO, TASK, *PATHS = sys.argv[1:]
+NAME, PATHS, OPTIONS = sys.argv[1], sys.argv[2].split(os.pathsep), sys.argv[3:]
 CALL = {"version": "1.2", "place": "production"}
 
 
@@ -101,17 +100,17 @@ def pydantic_ai():
     return FunctionModel(say)
 
 
-async def main():
+def main():
     model = globals()[NAME]()
     # At the end: what the framework needs is first looked for in its own environment.
     sys.path += PATHS
-    from folkmoot.client import Asks
-
     example = import_module(f"asks_{NAME}")
-    agent = example.agent_of(model) if hasattr(example, "agent_of") else model
-    answer = await example.run(agent, TASK, Asks(URL, os.environ["TOKEN"]), TO)
-    print(json.dumps(answer))  # noqa: T201 - what the test reads
+    if model is not None:
+        agent_of = example.agent_of
+        example.agent_of = lambda _: agent_of(model)
+    sys.argv[1:] = OPTIONS
+    example.main()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

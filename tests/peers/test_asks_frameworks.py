@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sysconfig
 from pathlib import Path
 from subprocess import PIPE
@@ -57,7 +58,7 @@ async def decided(framework, tmp_path):
     ):
         ada, bob = await hub.people("ada", "bob")
         variables = environment(
-            TOKEN=bob.token,
+            FOLKMOOT_TOKEN=bob.token,
             HOME=str(home),
             OPENAI_AGENTS_DISABLE_TRACING="1",
             ANTHROPIC_BASE_URL=f"http://127.0.0.1:{model.port}",
@@ -71,8 +72,8 @@ async def decided(framework, tmp_path):
 
         async def decide(verdict, **content):
             child = await asyncio.create_subprocess_exec(
-                *map(str, (python, HERE / "asks_script.py", name, hub.hub.base_url, "ada", TASK)),
-                *map(str, PATHS),
+                *(python, str(HERE / "asks_script.py"), name, os.pathsep.join(map(str, PATHS))),
+                *("--url", hub.hub.base_url, "--to", "ada", TASK),
                 stdout=PIPE,
                 stderr=PIPE,
                 cwd=home,
@@ -80,7 +81,7 @@ async def decided(framework, tmp_path):
             )
             said = asyncio.ensure_future(child.communicate())
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(180):
                     while not (asked := await waiting()):
                         assert not said.done(), said.result()
                         await asyncio.sleep(0.05)
@@ -96,8 +97,8 @@ async def decided(framework, tmp_path):
                     await child.wait()
             assert child.returncode == 0, errors
             assert await waiting() == []
-            *did, read = output.decode().splitlines()
-            return did, read
+            read = output.decode()
+            return [line for line in read.splitlines() if line.startswith("Deploying")], read
 
         yield decide
 
