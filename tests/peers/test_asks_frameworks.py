@@ -26,6 +26,7 @@ PATHS = (
 )
 FRAMEWORKS = {
     "claude_agent": "claude-agent-sdk==0.2.184",
+    # Later ones want a newer `certifi` than every mirror has.
     "langchain": "langchain==1.4.5",
     "openai_agents": "openai-agents==0.24.0",
     "pydantic_ai": "pydantic-ai-slim==2.68.0",
