@@ -23,7 +23,7 @@ MOST = {
     "bridge": 1_902,
     "bus": 1_065,
     "cli": 10_705,
-    "client": 2_790,
+    "client": 2_794,
     "cluster": 1_187,
     "core": 4_161,
     "datafolder": 415,
@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 89_172
+MOST_TESTS = 89_346
 
 
 def code_lines(text: str) -> int:
