@@ -31,9 +31,11 @@ def installed(requirement: str, program: str) -> str:
     with alone(folder):
         if not stamp.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            run([sys.executable, "-m", "venv", str(folder)])
-            pip = [str(folder / "bin" / "pip"), "install", "--disable-pip-version-check"]
-            run([*pip, "--quiet", requirement])
+            run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+            pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
+            # Most modules of a framework are never imported: those that are, are compiled then.
+            quick = ["--quiet", "--no-compile", "--disable-pip-version-check"]
+            run([*pip, "install", *quick, requirement])
             stamp.touch()
     return str(folder / "bin" / program)
 
