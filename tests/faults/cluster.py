@@ -185,8 +185,9 @@ class Node:
 class Cluster:
     """The servers, the cables and the nodes."""
 
-    def __init__(self, folder: Path, lease_seconds: float) -> None:
+    def __init__(self, folder: Path, lease_seconds: float, tables: str = "") -> None:
         self.folder = folder
+        self.tables = tables
         self.lease_seconds = lease_seconds
         self.tally = folder / "tally"
         self.journal = folder / "journal"
@@ -236,7 +237,7 @@ class Cluster:
                 "[backends.once]\n"
                 f'command = ["{sys.executable}", "-I", "-S", "{BACKEND}", "{self.tally}.once", '
                 f'"{self.journal}"]\n'
-                "everyone = true\nsingle = true\n"
+                f"everyone = true\nsingle = true\n{self.tables}"
             )
             at = f"127.0.0.1:{await database.lay()}"
             node.variables = {
@@ -283,9 +284,10 @@ async def cluster(
     folder: Path,
     skews: tuple[float, ...] = (0.0,) * NODES,
     lease_seconds: float = LEASE_SECONDS,
+    tables: str = "",
 ) -> AsyncIterator[Cluster]:
-    """A hub of three nodes that runs."""
-    there = Cluster(folder, lease_seconds)
+    """A hub of three nodes that runs; `tables` are more of their settings."""
+    there = Cluster(folder, lease_seconds, tables)
     async with AsyncExitStack() as stack:
         there.nats = stack.enter_context(closing(NatsProcess()))
         there.primary = await asyncio.to_thread(PostgresServer)

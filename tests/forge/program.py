@@ -12,6 +12,7 @@ import gc
 import importlib
 import io
 import json
+import mmap
 import os
 import pkgutil
 import signal
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tests.forge import fresh
@@ -122,17 +124,28 @@ class End:
             os._exit(self.code)
 
 
-def set_clock(ahead: float) -> None:
-    """Have the machine's clock be wrong by some seconds, for what looks at it from now on."""
-    if ahead:
-        right = time.time
+def set_clock(ahead: float, jumps: str) -> None:
+    """Have the machine's clock be wrong by some seconds, for what looks at it from now on.
+
+    A file that has a number of eight bytes has it jump, whenever that number is another one.
+    """
+    from folkmoot.clock import SystemClock
+
+    right = time.time
+    if jumps:
+        with Path(jumps).open("rb") as file:
+            jumped = memoryview(mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)).cast("d")
+        time.time = lambda: right() + ahead + jumped[0]
+        SystemClock.now = staticmethod(time.time)
+    elif ahead:
         time.time = lambda: right() + ahead
 
 
 def perform(arguments: list[str], end: End) -> None:
     from folkmoot.cli import main as command
 
-    set_clock(float(os.environ.pop("TEST_CLOCK_AHEAD", "0")))
+    ahead = float(os.environ.pop("TEST_CLOCK_AHEAD", "0"))
+    set_clock(ahead, os.environ.pop("TEST_CLOCK_JUMPS", ""))
     try:
         command()
     except SystemExit as error:
