@@ -32,3 +32,13 @@ class Later(SystemClock):
 
     def monotonic(self) -> float:
         return self._began[1] + self.ahead
+
+
+class Wrong(SystemClock):
+    """A machine's clock that can be set to another time, while all goes on."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead

@@ -121,10 +121,13 @@ class Asks:
         news: asyncio.Future[Any] | None = None
         try:
             events, found = aiter(subscription), await self.find(who, ask_id)
-            ends = self._clock.now() + seconds
-            while (by := found.ask.settles_by(now := self._clock.now())) is not None and now < ends:
+            # How long somebody waits has nothing to do with what the clock on the wall is set to.
+            ends = self._clock.monotonic() + seconds
+            while (by := found.ask.settles_by(now := self._clock.now())) is not None and (
+                left := ends - self._clock.monotonic()
+            ) > 0:
                 news = news or asyncio.ensure_future(anext(events, None))
-                await asyncio.wait({news}, timeout=min(ends, by) - now)
+                await asyncio.wait({news}, timeout=min(left, by - now))
                 if news.done():
                     if news.result() is None:
                         raise e.HubStopping("The hub is stopping; try again in a moment.")

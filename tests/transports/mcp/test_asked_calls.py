@@ -17,7 +17,7 @@ from folkmoot.asks.rules import AskRules
 from folkmoot.core import errors as e
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import AskRule, BackendSpec
-from tests.clocks import Later
+from tests.clocks import Later, Wrong
 from tests.faults.backends import operator, trouble
 from tests.mcp_harness import Meeting, Person, both_eras, until
 from tests.nodes import nodes_of
@@ -149,6 +149,16 @@ async def test_within_its_patience_the_call_just_answers(tmp_path, era):
 async def test_a_call_whose_patience_is_over_says_that_it_was_asked(tmp_path):
     async with table(tmp_path, "stateless", rule(wait_seconds=0.2)) as at:
         await at.asked()
+
+
+@pytest.mark.timeout(60)
+async def test_a_call_waits_no_longer_where_the_clock_is_set_back(tmp_path):
+    clock = Wrong()
+    async with table(tmp_path, "stateless", rule(wait_seconds=0.5), clock=clock) as at:
+        calling = asyncio.ensure_future(at.ada.call("demo_echo", text="one"))
+        await open_asks(at)
+        clock.ahead = -3600.0
+        assert (await calling)["status"] == "asked"
 
 
 async def open_asks(at: Table, count: int = 1) -> list[str]:
