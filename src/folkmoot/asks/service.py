@@ -111,8 +111,27 @@ class Asks:
         return await self._store.write(unit)
 
     async def find(self, who: Account, ask_id: str) -> ShownAsk:
-        """An ask of someone's, or one that they are to decide."""
-        return await self._store.read(lambda tx: _access(tx, who, ask_id))
+        """An ask of someone's, or one that they are to decide.
+
+        What its time has ended is noted before anyone is told, so that it stays so, whatever the
+        clock is set to later.
+        """
+        return await self._find(who, ask_id, self._clock.now())
+
+    async def _find(self, who: Account, ask_id: str, now: float) -> ShownAsk:
+        found = await self._store.read(lambda tx: _access(tx, who, ask_id))
+        if found.ask.standing(now) == found.ask.state:
+            return found
+
+        async def unit(tx: Tx) -> ShownAsk:
+            found = await _access(tx, who, ask_id)
+            state = found.ask.standing(now)
+            await tx.execute("UPDATE asks SET state = ? WHERE id = ?", (state, ask_id))
+            return msgspec.structs.replace(
+                found, ask=msgspec.structs.replace(found.ask, state=state)
+            )
+
+        return await self._store.write(unit)
 
     async def wait(self, who: Account, ask_id: str, seconds: float) -> ShownAsk:
         """The same once it has ended, or when the time is over."""
@@ -170,13 +189,11 @@ class Asks:
         What the hub is to do is started by the unit that approves it, which can be done once. With
         `lasting` the approval is good for other calls too.
         """
-        run_for = 0.0
-        if ending == "approved" and self.runner is not None:
-            ask = (await self.find(who, ask_id)).ask
-            # What is not open any more says so below.
-            if ask.rule and ask.standing(self._clock.now()) == "open":
-                run_for = await self.runner.check(ask)
-        now = self._clock.now()
+        run_for, now = 0.0, self._clock.now()
+        ask = (await self._find(who, ask_id, now)).ask
+        # What is not open any more says so below.
+        if ending == "approved" and ask.rule and ask.state == "open" and self.runner is not None:
+            run_for = await self.runner.check(ask)
 
         async def unit(tx: Tx) -> ShownAsk:
             found = await _access(tx, who, ask_id)
@@ -208,7 +225,8 @@ class Asks:
         reason: str | None = None,
     ) -> ShownAsk:
         """Approve other arguments: another ask that has these takes its place, approved."""
-        found, id_, now = await self.find(who, ask_id), str(uuid4()), self._clock.now()
+        id_, now = str(uuid4()), self._clock.now()
+        found = await self._find(who, ask_id, now)
         old = found.ask
         if who.id != old.decider_id:
             raise e.AskNotYours
@@ -298,13 +316,14 @@ class Asks:
     async def stop(self, who: Account, ask_id: str) -> ShownAsk:
         """Have an approval be good for nothing more."""
         now = self._clock.now()
+        await self._find(who, ask_id, now)
 
         async def unit(tx: Tx) -> ShownAsk:
             found = await _access(tx, who, ask_id)
             if who.id != found.ask.decider_id:
                 raise e.AskNotYours
             if not found.ask.lasts(now):
-                raise e.AskClosed("It does not last.", state=found.ask.standing(now))
+                raise e.AskClosed("It does not last.", state=found.ask.state)
             await tx.execute("UPDATE asks SET lasts_until = NULL WHERE id = ?", (ask_id,))
             _publish(tx, found.ask, "stopped")
             ask = msgspec.structs.replace(found.ask, lasts_until=None)

@@ -104,7 +104,6 @@ def view(call: Call, shown: ShownAsk, approved_before: int = 0) -> AskedCall:
     return view_of(
         AskedCall,
         ask,
-        state=ask.standing(now),
         approved_before=approved_before,
         lasts_until=moment(ask.lasts_until) if ask.lasts_until and ask.lasts(now) else None,
         same=msgspec.json.decode(ask.same) if ask.same and ask.lasts(now) else [],

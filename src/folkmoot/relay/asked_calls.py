@@ -164,7 +164,7 @@ class AskedCalls(Entity):
     def told(self, found: ShownAsk, tool: ToolEntry | None = None) -> dict[str, Any]:
         """What the caller is answered, in words that a model acts on."""
         ask, who = found.ask, f"@{found.to}"
-        state = ask.standing(self.clock.now())
+        state = ask.state
         told: dict[str, Any] = {"ask_id": ask.id}
         match state:
             case "done":

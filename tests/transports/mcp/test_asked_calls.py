@@ -161,6 +161,41 @@ async def test_a_call_waits_no_longer_where_the_clock_is_set_back(tmp_path):
         assert (await calling)["status"] == "asked"
 
 
+async def test_what_was_told_to_have_expired_stays_so_where_the_clock_is_set_back(tmp_path):
+    clock = Wrong()
+    async with table(tmp_path, "stateless", rule(), clock=clock) as at:
+        seen, decided = await at.asked(text="one"), await at.asked(text="two")
+        clock.ahead = 3601
+        assert (await at.ada.call("ask_result", ask=seen))["state"] == "expired"
+        refused(await at.decide(decided), 409, "ask_closed")
+        clock.ahead = 0
+        for id_ in (seen, decided):
+            for way in ("approve", "reject"):
+                assert refused(await at.decide(id_, way), 409, "ask_closed")["state"] == "expired"
+            refused(await edit(at, id_, {"text": "some"}), 409, "ask_closed")
+            assert (await at.ada.call("ask_result", ask=id_))["state"] == "expired"
+        assert at.calls() == []
+
+
+async def test_what_was_told_to_be_unknown_stays_so_where_the_clock_is_set_back(tmp_path):
+    clock, answering = Wrong(), asyncio.Event()
+
+    async def slow(_: Any) -> Any:
+        await answering.wait()
+        return text("{}")
+
+    async with table(tmp_path, "stateless", rule(), clock=clock, echo=slow) as at:
+        id_ = await at.asked(text="one")
+        done(await at.decide(id_), 200)
+        await until(at.calls)
+        clock.ahead = 3600
+        assert (await at.ada.call("ask_result", ask=id_))["state"] == "unknown"
+        clock.ahead = 0
+        answering.set()
+        found = await at.outcome(id_)
+        assert (found["state"], found["result"]) == ("unknown", None)
+
+
 async def open_asks(at: Table, count: int = 1) -> list[str]:
     found: list[str] = []
 
