@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -394,8 +394,7 @@ class Round:
                     os.kill(chance.choice(running), signal.SIGKILL)
             case "asker":
                 for program in self._programs:
-                    with suppress(ProcessLookupError):
-                        program.kill()
+                    end(program)
         self.book.counts[f"{what} struck"] += 1
 
     # Who asks.
@@ -555,8 +554,7 @@ class Round:
         except GONE:
             pass
         finally:
-            with suppress(ProcessLookupError):
-                program.kill()
+            end(program)
             await program.wait()
 
     # Who decides.
@@ -639,6 +637,13 @@ class Round:
             return await line.ask(raw)
 
 
+def end(program: asyncio.subprocess.Process) -> None:
+    """Kill it; its own `kill` would also ask how it ended, which the loop does."""
+    if program.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(program.pid, signal.SIGKILL)
+
+
 def entries(journal: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.read_text().splitlines()]
 
@@ -666,27 +671,41 @@ async def ready(there: Hubs, tokens: dict[str, str]) -> None:
             await asyncio.sleep(0.02)
 
 
+async def exported(line: Line, headers: dict[str, str]) -> list[Any]:
+    """What is kept of all asks of someone."""
+    answer = await line.ask(request("GET", "/v1/me/export", headers=headers))
+    kept: list[Any] = answer.json()["asks"]
+    return kept
+
+
 async def read_asks(there: Hubs, tokens: dict[str, str]) -> list[ReadAsk]:
     """All asks, one after another, as whoever asked is told."""
     found = []
     for number, asker in enumerate(ASKERS):
         headers = ACCEPT | bearer(tokens[asker])
         async with Line(there.ports[number % len(there.ports)], seconds=PATIENCE_SECONDS) as line:
-            kept = await line.ask(request("GET", "/v1/me/export", headers=headers))
-            for each in kept.json()["asks"]:
+            for each in await exported(line, headers):
                 answer = await line.ask(request("GET", f"/v1/asks/{each['id']}", headers=headers))
                 assert answer.status == 200, answer
                 told = answer.json()
-                names = ReadAsk.__dataclass_fields__
-                found.append(ReadAsk(**{name: told[name] for name in names}))
+                found.append(ReadAsk(**{it.name: told[it.name] for it in fields(ReadAsk)}))
     return found
+
+
+async def are_running(there: Hubs, tokens: dict[str, str]) -> bool:
+    """Whether anything runs, or was lost when it ran."""
+    async with Line(there.ports[0], seconds=PATIENCE_SECONDS) as line:
+        for asker in ASKERS:
+            asks = await exported(line, ACCEPT | bearer(tokens[asker]))
+            if any(each["state"] == "running" for each in asks):
+                return True
+    return False
 
 
 async def settled(there: Hubs, tokens: dict[str, str]) -> list[ReadAsk]:
     """All asks once what runs has come to its end, or its end is not to be known any more."""
-    for _ in range(20):
-        asks = await read_asks(there, tokens)
-        if all(ask.state != "running" for ask in asks):
+    for _ in range(10):
+        if not await are_running(there, tokens):
             break
         await asyncio.sleep(0.05)
     await there.settle()
