@@ -8,6 +8,7 @@ import time
 import msgspec
 
 from folkmoot.app import Hub
+from folkmoot.clock import SystemClock
 from folkmoot.settings import Settings
 from folkmoot.store import find_faults
 from tests.harness import ask
@@ -19,6 +20,7 @@ JUMPS = (-10.0, -86_400.0, +86_400.0 * 365, -86_400.0 * 365 * 60)
 async def test_a_clock_that_jumps_disturbs_nothing(tmp_path, monkeypatch):
     moved, true = 0.0, time.time
     monkeypatch.setattr(time, "time", lambda: true() + moved)
+    monkeypatch.setattr(SystemClock, "now", staticmethod(time.time))
     settings = msgspec.convert({"port": 0, "data": str(tmp_path / "data")}, Settings)
     identities = set()
     for number, jump in enumerate(JUMPS):
