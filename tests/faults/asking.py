@@ -328,7 +328,8 @@ async def one_hub(folder: Path) -> AsyncIterator[Hubs]:
 @asynccontextmanager
 async def three_nodes(folder: Path) -> AsyncIterator[Hubs]:
     journal = folder / "asked"
-    async with cluster(folder, tables=tables(journal)) as there:
+    # A node that is not killed is to keep its lease, also on a machine with much to do.
+    async with cluster(folder, lease_seconds=10, tables=tables(journal)) as there:
         yield ThreeNodes(there, journal)
 
 
@@ -751,7 +752,7 @@ async def rounds(
         await ready(there, tokens)
         asks: list[ReadAsk] = []
         for number in numbers:
-            name = f"{seed}:{number}"
+            name, began = f"{seed}:{number}", time.monotonic()
             try:
                 what = await Round(there, book, tokens, name).go()
                 asks = await settled(there, tokens)
@@ -766,7 +767,8 @@ async def rounds(
             # What has ended stays as it is.
             book.told += [(ask.id, ask.state, f"who checked round {number}") for ask in asks]
             outcome.rounds += 1
-            tell(f"{name}: {what}; {len(asks)} asks, {len(journal)} calls")
+            took = time.monotonic() - began
+            tell(f"{name}: {what}; {len(asks)} asks, {len(journal)} calls; {took:.1f} s")
         if not there.jumps:
             asks = await lost(there, tokens, asks)
             journal = [each for each in entries(there.journal) if "line" in each]
