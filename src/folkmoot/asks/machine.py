@@ -153,9 +153,10 @@ class StoredAsk(Struct, frozen=True, kw_only=True):
             definition=told.get("definition", ""),
         )
 
-    def settles_by(self, now: float) -> float | None:
+    @property
+    def settles_by(self) -> float | None:
         """By when something has become of it; None once it has."""
-        if self.standing(now) not in ENDING:
+        if self.state not in ENDING:
             return None
         return self.until if self.state == "open" else self.run_until
 

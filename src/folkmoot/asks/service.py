@@ -142,11 +142,11 @@ class Asks:
             events, found = aiter(subscription), await self.find(who, ask_id)
             # How long somebody waits has nothing to do with what the clock on the wall is set to.
             ends = self._clock.monotonic() + seconds
-            while (by := found.ask.settles_by(now := self._clock.now())) is not None and (
+            while (by := found.ask.settles_by) is not None and (
                 left := ends - self._clock.monotonic()
             ) > 0:
                 news = news or asyncio.ensure_future(anext(events, None))
-                await asyncio.wait({news}, timeout=min(left, by - now))
+                await asyncio.wait({news}, timeout=min(left, by - self._clock.now()))
                 if news.done():
                     if news.result() is None:
                         raise e.HubStopping("The hub is stopping; try again in a moment.")
