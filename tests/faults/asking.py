@@ -35,10 +35,12 @@ from tests.operator import ask_socket
 from tests.ports import free_port
 from tests.process import Process
 from tests.siege.wire import ACCEPT, Line, bearer, call, registered, request, rpc
+from tests.transports.rest.test_sessions import Browser
 
 PROGRAMS = Path(__file__).with_name("asking_programs.py")
 ASKERS: Final = ("ann", "cat", "dan")
 DECIDER: Final = "bob"
+COOKIE: Final = "the decider's browser"
 # How many rounds have the same data.
 ROUNDS_ON_ONE = 10
 # How long a client may wait for an answer before that is a fault, on a machine with much to do.
@@ -632,9 +634,19 @@ class Round:
     async def _rest(
         self, chance: random.Random, who: str, method: str, path: str, body: Any = None
     ) -> Answer:
-        data = b"" if body is None else json.dumps(body).encode()
-        raw = request(method, path, data, ACCEPT | bearer(self.tokens[who]))
-        async with Line(self._port(chance), seconds=PATIENCE_SECONDS) as line:
+        data, port = b"" if body is None else json.dumps(body).encode(), self._port(chance)
+        headers = bearer(self.tokens[who])
+        if path.endswith("/edit"):
+            # In a browser, with the token once more: what a rule asks about, no program edits.
+            headers = {
+                "cookie": self.tokens[COOKIE],
+                "host": f"localhost:{port}",
+                "origin": f"http://localhost:{port}",
+                "folkmoot-page": "1",
+                "folkmoot-confirm": self.tokens[who],
+            }
+        raw = request(method, path, data, ACCEPT | headers)
+        async with Line(port, seconds=PATIENCE_SECONDS) as line:
             return await line.ask(raw)
 
 
@@ -748,7 +760,12 @@ async def rounds(
         # Only an operator makes an account whose name the settings have.
         whose = {"handle": DECIDER}
         made = await asyncio.to_thread(ask_socket, there.control, "folkmoot/add_person", whose)
-        tokens = {DECIDER: made["token"], **await registered(there.ports[0], *ASKERS)}
+        page = await Browser(there.ports[0]).sign_in(made["token"])
+        tokens = {
+            DECIDER: made["token"],
+            COOKIE: page.cookie,
+            **await registered(there.ports[0], *ASKERS),
+        }
         await ready(there, tokens)
         asks: list[ReadAsk] = []
         for number in numbers:
