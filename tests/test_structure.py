@@ -19,7 +19,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MOST = {
     "(modules)": 3_003,
     "accounts": 3_180,
-    "asks": 631,
+    "asks": 646,
     "bridge": 1_902,
     "bus": 1_065,
     "cli": 10_705,
@@ -31,7 +31,7 @@ MOST = {
     "mail": 1_380,
     "mcp": 6_830,
     "names": 1_946,
-    "operations": 8_788,
+    "operations": 8_787,
     "proxy": 6_359,
     "relay": 6_869,
     "rooms": 9_822,
@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 89_346
+MOST_TESTS = 90_173
 
 
 def code_lines(text: str) -> int:
