@@ -98,9 +98,7 @@ class HubDigest(Digest, frozen=True):
     commands=("digest",),
 )
 async def digest(call: Call) -> HubDigest:
-    """Get a summary of your unread messages and recent activity, and of what waits for your user:
-    in rooms, and how many programs ask for a decision, which ask/list has.
-    """
+    """Get a summary of your unread messages and recent activity."""
     services, principal = call.services, call.caller.principal
     found = HubDigest(**asdict(await services.mail.digest(call.account)))
     if services.permits(principal, "room/unread"):
