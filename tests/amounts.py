@@ -11,6 +11,9 @@ import pytest
 TIMES = int(os.environ.get("TEST_TIMES") or 1)
 
 
+more_than_once = pytest.mark.skipif(TIMES < 2, reason="takes minutes: make test-full TIMES=2")
+
+
 def times(number: int) -> int:
     """So many rounds or examples, or as often as whoever runs the tests wants it."""
     return number * TIMES

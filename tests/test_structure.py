@@ -42,7 +42,7 @@ MOST = {
     "transports": 8_009,
     "web": 852,
 }
-MOST_TESTS = 90_173
+MOST_TESTS = 90_175
 
 
 def code_lines(text: str) -> int:

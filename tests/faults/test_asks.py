@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests import nats, postgres
-from tests.amounts import TIMES, times
+from tests.amounts import TIMES, more_than_once, times
 from tests.faults.asking import (
     ROUNDS_ON_ONE,
     Book,
@@ -118,6 +118,7 @@ async def test_an_approved_call_is_made_at_most_once_as_shown_whoever_is_killed(
 
 
 @pytest.mark.long
+@more_than_once
 @postgres.needs_own()[-1]
 @nats.NEEDED[-1]
 @pytest.mark.timeout(600 * TIMES)

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 import folkmoot
 from benchmarks.rivals import NotInstalled, installed
+from tests.amounts import more_than_once
 from tests.harness import served
 from tests.peers.model import calling
 from tests.process import environment
@@ -36,7 +37,7 @@ CALL = {"version": "1.2", "place": "production"}
 EDITED = {"version": "1.2", "place": "staging"}
 
 # The first of the tests that need a framework installs it.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), more_than_once]
 
 
 @pytest.fixture(params=FRAMEWORKS)
