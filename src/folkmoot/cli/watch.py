@@ -95,7 +95,7 @@ KINDS: Final = ("mail", "mention", "invitation", "ask", "answer")
 
 def checked_kinds(given: Any) -> Any:
     """Kinds of news, with commas between them."""
-    for name in (given or "").split(",") if given is not None else ():
+    for name in () if given is None else given.split(","):
         if name not in KINDS:
             raise typer.BadParameter(f"must be of {', '.join(KINDS)}, not {one_line(name)!r}")
     return given
@@ -141,9 +141,9 @@ def watch(
 
     def take(name: str, id_: str, data: Any) -> None:
         nonlocal place
-        if name == "reload" and data["reason"] != "rights":
-            say(MISSED, err=True)
         news = None
+        if name == "reload" and data != {"reason": "rights"}:
+            say(MISSED, err=True)
         # What is gone by now is no news.
         with suppress(e.ToolRefused):
             news = news_of(hub, handle, name, data)
